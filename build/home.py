@@ -1,0 +1,39 @@
+"""Where Roundhouse keeps things: ``$ROUNDHOUSE_HOME``, or the platform's user data folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+__all__ = ["Home", "default_home"]
+
+
+@dataclass(frozen=True)
+class Home:
+    """The home folder. Subfolders are made by whoever writes into them."""
+
+    path: Path
+
+    @property
+    def engines(self) -> Path:
+        """Finished engines, and builds in progress under ``.building/``."""
+        return self.path / "engines"
+
+    @property
+    def cache(self) -> Path:
+        """What can be made again: imported models, laid-out Triton backends."""
+        return self.path / "cache"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of servers."""
+        return self.path / "logs"
+
+
+def default_home() -> Home:
+    """``$ROUNDHOUSE_HOME`` when set and not empty, else the platform's user data folder."""
+    given = os.environ.get("ROUNDHOUSE_HOME")
+    return Home(Path(given).expanduser() if given else platformdirs.user_data_path("roundhouse"))

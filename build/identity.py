@@ -1,0 +1,49 @@
+"""Which engine a recipe makes: the id is a hash of everything that changes the engine's bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib.metadata import version
+from typing import Any
+
+from .plan import Plan
+from .recipe import Recipe
+
+__all__ = ["engine_id", "versions"]
+
+_BYTE_KEYS = (
+    "target",
+    "role",
+    "weights",
+    "quantize_scope",
+    "activations",
+    "lm_head",
+    "kv_cache",
+    "kv_layout",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "attention_data_parallel",
+    "seed",
+    "target_options",
+)
+"""Recipe keys that change what is written on the torch target; the others are defaults that `serve` may override."""
+
+_PACKAGES = ("nvidia-modelopt", "torch", "transformers", "safetensors")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what shapes an engine's bytes."""
+    return {"roundhouse-llm": version("roundhouse-llm"), **{name: version(name) for name in _PACKAGES}}
+
+
+def engine_id(recipe: Recipe, plan: Plan, *, model_fingerprint: str, calibration_text: str) -> str:
+    """16 hex digits: equal inputs give equal ids, so the same engine is never built twice."""
+    inputs: dict[str, Any] = {key: recipe.model_dump(mode="json")[key] for key in _BYTE_KEYS}
+    inputs["group_size"] = plan.group_size
+    inputs["calibration"] = recipe.calibration.model_dump(mode="json", exclude={"text"})
+    inputs["calibration_text"] = hashlib.sha256(calibration_text.encode()).hexdigest()
+    inputs["model"] = model_fingerprint
+    inputs["versions"] = versions()
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]

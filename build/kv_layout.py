@@ -1,0 +1,84 @@
+"""What one token leaves in the KV cache, described once for the planner, the pool and transfer.
+
+A layout is a list of groups. A group is a *lifetime* (how long a token's rows are kept), not a
+tensor kind: full attention is one group with ``window=None``; a model that mixes sliding and full
+attention has two. A group's fields say which tensors a token leaves there: ``k`` and ``v`` for
+grouped-query attention, one ``latent`` for multi-head latent attention. Each group has its own
+pages, page tables and tags.
+
+A page is one contiguous block holding ``page_tokens`` tokens of one group, all its fields and
+layers, in the order ``[field][layer][token][row]``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from .model_shape import ModelShape
+
+__all__ = ["KvDtype", "KvField", "KvGroup", "KvLayout", "gqa_layout"]
+
+KvDtype = Literal["float32", "bf16", "fp8"]
+"""How a cache row is stored. ``float32`` exists for the reference mode only."""
+
+DTYPE_BYTES: dict[KvDtype, int] = {"float32": 4, "bf16": 2, "fp8": 1}
+
+
+class KvField(BaseModel):
+    """One tensor that a token leaves in each of ``layers``; a row takes ``row_bytes`` bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    layers: tuple[int, ...]
+    row_bytes: int
+    dtype: KvDtype
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes a token takes in this field, over all its layers."""
+        return self.row_bytes * len(self.layers)
+
+
+class KvGroup(BaseModel):
+    """Fields that live equally long: for ever (``window=None``) or for ``window`` tokens."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    window: int | None
+    fields: tuple[KvField, ...]
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes a token takes in this group."""
+        return sum(field.bytes_per_token for field in self.fields)
+
+    def page_bytes(self, page_tokens: int) -> int:
+        """Bytes of one page of ``page_tokens`` tokens."""
+        return self.bytes_per_token * page_tokens
+
+
+class KvLayout(BaseModel):
+    """Every group of a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    groups: tuple[KvGroup, ...]
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes a token takes while it lives in every group."""
+        return sum(group.bytes_per_token for group in self.groups)
+
+
+def gqa_layout(shape: ModelShape, dtype: KvDtype) -> KvLayout:
+    """The layout of multi-head and grouped-query attention: ``k`` and ``v`` rows in every layer.
+
+    A row is ``kv_heads * head_dim`` elements of ``dtype``.
+    """
+    layers = tuple(range(shape.layers))
+    row_bytes = shape.kv_heads * shape.head_dim * DTYPE_BYTES[dtype]
+    fields = tuple(KvField(name=name, layers=layers, row_bytes=row_bytes, dtype=dtype) for name in ("k", "v"))
+    return KvLayout(groups=(KvGroup(window=None, fields=fields),))

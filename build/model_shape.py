@@ -1,0 +1,169 @@
+"""Reading a model folder's ``config.json`` into the few numbers that everything else needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from roundhouse.errors import ModelError
+
+__all__ = ["ModelShape", "read_config", "read_quant_config", "shape_from_config"]
+
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "float32"}
+
+
+class ModelShape(BaseModel):
+    """The dimensions of a decoder-only transformer, one field per number in ``config.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    architecture: str
+    model_type: str
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    max_positions: int
+    tied_embeddings: bool
+    sliding_window: int | None
+    dtype: Literal["bf16", "fp16", "float32"]
+    dtype_from: str
+    """Which key or file the dtype was read from: shown to the user, because absent and null keys are common."""
+    quantized_as: str | None
+    """What the input is already quantized to, or None for plain weights."""
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read ``config.json`` of a model folder.
+
+    Raises:
+        ModelError: the folder or the file is missing, or the file is not a JSON object.
+    """
+    config = _read_object(folder / "config.json")
+    if config is None:
+        raise ModelError(
+            f"{folder} has no config.json", hint="A Hugging Face model folder holds config.json and *.safetensors."
+        )
+    return config
+
+
+def read_quant_config(folder: Path) -> dict[str, Any] | None:
+    """Read ``hf_quant_config.json`` of a model folder, or None when it has none."""
+    return _read_object(folder / "hf_quant_config.json")
+
+
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """A JSON object from a file, or None when the file does not exist."""
+    try:
+        value = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path} is not valid JSON: {error}", hint="Download the file again.") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{path} holds a {type(value).__name__}, not an object", hint="Download the file again.")
+    return value
+
+
+def shape_from_config(
+    config: dict[str, Any], *, stored_dtype: str | None, quant_config: dict[str, Any] | None = None, where: str = "config.json"
+) -> ModelShape:
+    """Turn a parsed ``config.json`` into a :class:`ModelShape`.
+
+    Args:
+        config: the parsed file.
+        stored_dtype: the dtype most weight bytes are stored in (from safetensors headers), used when
+            the config names none.
+        quant_config: the parsed ``hf_quant_config.json``, when the folder has one.
+        where: how to call the file in errors.
+
+    Raises:
+        ModelError: a dimension is missing or impossible, or two quantization configs disagree.
+    """
+    reader = _Reader(config, where)
+    hidden, heads = reader.count("hidden_size"), reader.count("num_attention_heads")
+    explicit_head_dim = reader.optional_count("head_dim")
+    if explicit_head_dim is None and hidden % heads:
+        raise ModelError(f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent")
+    dtype, dtype_from = _dtype(config, stored_dtype, where)
+    architectures = config.get("architectures") or []
+    return ModelShape(
+        architecture=str(architectures[0]) if architectures else "",
+        model_type=str(config.get("model_type") or ""),
+        hidden=hidden,
+        intermediate=reader.count("intermediate_size"),
+        layers=reader.count("num_hidden_layers"),
+        heads=heads,
+        kv_heads=reader.optional_count("num_key_value_heads") or heads,
+        head_dim=explicit_head_dim or hidden // heads,
+        vocab=reader.count("vocab_size"),
+        max_positions=reader.count("max_position_embeddings"),
+        tied_embeddings=bool(config.get("tie_word_embeddings", False)),
+        sliding_window=_sliding_window(config),
+        dtype=dtype,
+        dtype_from=dtype_from,
+        quantized_as=_quantized_as(config, quant_config, where),
+    )
+
+
+class _Reader:
+    """Reads whole numbers from a config; an absent and a null key are the same thing."""
+
+    def __init__(self, config: dict[str, Any], where: str) -> None:
+        self._config, self._where = config, where
+
+    def optional_count(self, key: str) -> int | None:
+        value = self._config.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ModelError(f"{self._where}: {key} is {value!r}, expected a positive whole number")
+        return value
+
+    def count(self, key: str) -> int:
+        value = self.optional_count(key)
+        if value is None:
+            raise ModelError(f"{self._where} has no {key}", hint="Only plain decoder-only configs are read by this version.")
+        return value
+
+
+def _dtype(
+    config: dict[str, Any], stored: str | None, where: str
+) -> tuple[Literal["bf16", "fp16", "float32"], str]:
+    for key in ("dtype", "torch_dtype"):
+        if config.get(key) is not None:
+            name, source = str(config[key]).removeprefix("torch."), f"{where} {key}"
+            break
+    else:
+        name, source = stored or "", "safetensors headers"
+    if name not in _DTYPES:
+        raise ModelError(f"{source} names dtype {name or 'nothing'!r}", hint=f"Known dtypes: {', '.join(_DTYPES)}.")
+    return _DTYPES[name], source  # type: ignore[return-value]  # a dict lookup cannot carry the literal
+
+
+def _sliding_window(config: dict[str, Any]) -> int | None:
+    window = config.get("sliding_window")
+    if config.get("use_sliding_window") is False:
+        return None
+    return int(window) if window else None
+
+
+def _quantized_as(config: dict[str, Any], quant_config: dict[str, Any] | None, where: str) -> str | None:
+    """What the weights are already quantized to, from both places that may say so."""
+    inline = config.get("quantization_config") or {}
+    from_config = inline.get("quant_algo") or inline.get("quant_method")
+    from_file = ((quant_config or {}).get("quantization") or {}).get("quant_algo")
+    modelopt = inline.get("quant_method") == "modelopt" and inline.get("quant_algo") is None
+    if from_config and from_file and not modelopt and str(from_config).upper() != str(from_file).upper():
+        raise ModelError(
+            f"two quantization configs disagree: {where} says {from_config!r}, hf_quant_config.json says {from_file!r}",
+            hint="Find out which one describes the weights and delete the other.",
+        )
+    found = from_file or from_config
+    return str(found) if found else None

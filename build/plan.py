@@ -1,0 +1,246 @@
+"""Recipe + model shape + hardware → bytes, pages and legality. Pure: reads no weights, spends nothing.
+
+Byte counts are exact for what this package writes and holds: `build` compares the written
+checkpoint with :attr:`Plan.checkpoint_bytes` to the byte, and the torch runtime holds
+:attr:`Plan.weight_bytes`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import BaseModel, ConfigDict
+
+from roundhouse.errors import PlanRefused
+from .checkpoint import Checkpoint, StoredTensor
+from .hardware import Hardware
+from .kv_layout import KvLayout, gqa_layout
+from .model_shape import ModelShape
+from .recipe import Recipe
+from .support import Problem, unsupported
+
+__all__ = ["KvBudget", "Plan", "is_quantized", "kv_budget", "make_plan", "require_legal"]
+
+GROUP_SIZES = (128, 64, 32, 16)
+_UNQUANTIZED_PARTS = ("embed_tokens", "lm_head", "norm")
+_INPUT_SCALED_MODULES = ("o_proj", "down_proj")
+"""Modules whose AWQ scale stays with them; the others' is folded into the norm before them."""
+
+
+class KvBudget(BaseModel):
+    """How many pages the pool gets, and which knob decided it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pages: int
+    page_tokens: int
+    bytes: int
+    binding_limit: str
+
+    @property
+    def tokens(self) -> int:
+        """Tokens the pool holds."""
+        return self.pages * self.page_tokens
+
+
+class Plan(BaseModel):
+    """What a recipe will take and whether it is legal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    shape: ModelShape
+    hardware: Hardware
+    group_size: int | None
+    """Input channels that share an INT4 scale, or None when weights are not INT4."""
+    max_seq_len: int
+    base_bytes: int
+    """Bytes of the input's tensors as stored."""
+    checkpoint_bytes: int
+    """Bytes of the tensors that `build` will write."""
+    weight_bytes: int
+    """Bytes of weights that the runtime holds in memory."""
+    kv_layout: KvLayout
+    kv_bytes_per_token: int
+    kv: KvBudget
+    kv_tokens_bf16: int
+    """Tokens that the same bytes would hold as BF16 pages."""
+    quantized_modules: int
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def legal(self) -> bool:
+        """Whether `build` will take this recipe."""
+        return not self.problems
+
+
+def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardware: Hardware) -> Plan:
+    """Plan a recipe. Never raises for an illegal one: see :attr:`Plan.problems`."""
+    problems = unsupported(recipe, shape)
+    if shape.quantized_as and recipe.weights != "as_is":
+        problems.append(_already_quantized(shape))
+    group, group_problems = _group_size(recipe, checkpoint)
+    problems += group_problems
+    max_seq_len = recipe.max_seq_len or shape.max_positions
+    if max_seq_len > shape.max_positions:
+        message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
+        problems.append(
+            Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=(str(shape.max_positions),))
+        )
+    layout = gqa_layout(shape, recipe.kv_cache)
+    weights = [tensor for tensor in checkpoint.tensors.values() if not _is_tied_head(tensor, shape)]
+    weight_bytes = sum(_held_bytes(tensor, recipe, group) for tensor in weights)
+    kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=hardware.free_memory)
+    if not kv.pages:
+        message = f"no page fits: a page of {kv.page_tokens} tokens takes {layout.bytes_per_token * kv.page_tokens:,} B"
+        problems.append(Problem(code="memory", where=kv.binding_limit, message=message))
+    if weight_bytes + kv.bytes > hardware.free_memory:
+        message = (
+            f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B) exceed the "
+            f"{hardware.free_memory:,} B of free memory on {hardware.name}"
+        )
+        problems.append(Problem(code="memory", where=kv.binding_limit, message=message))
+    return Plan(
+        shape=shape,
+        hardware=hardware,
+        group_size=group,
+        max_seq_len=max_seq_len,
+        base_bytes=checkpoint.tensor_bytes,
+        checkpoint_bytes=_checkpoint_bytes(recipe, shape, weights, group),
+        weight_bytes=weight_bytes,
+        kv_layout=layout,
+        kv_bytes_per_token=layout.bytes_per_token,
+        kv=kv,
+        kv_tokens_bf16=kv.bytes // gqa_layout(shape, "bf16").groups[0].page_bytes(kv.page_tokens) * kv.page_tokens,
+        quantized_modules=sum(is_quantized(tensor, recipe) for tensor in checkpoint.tensors.values()),
+        problems=tuple(problems),
+        warnings=tuple(_warnings(shape, max_seq_len, kv)),
+    )
+
+
+def require_legal(plan: Plan) -> None:
+    """Refuse an illegal plan.
+
+    Raises:
+        PlanRefused: with every reason and the legal alternatives.
+    """
+    if plan.legal:
+        return
+    reasons = tuple(
+        problem.message + (f" (legal: {', '.join(problem.legal_alternatives)})" if problem.legal_alternatives else "")
+        for problem in plan.problems
+    )
+    raise PlanRefused("the plan refuses this recipe:\n" + "\n".join(f"  - {reason}" for reason in reasons), reasons=reasons)
+
+
+def is_quantized(tensor: StoredTensor, recipe: Recipe) -> bool:
+    """Whether the recipe quantizes this tensor: every linear's weight but embeddings and lm_head."""
+    if recipe.weights == "bf16" or len(tensor.shape) != 2 or not tensor.name.endswith(".weight"):
+        return False
+    return not any(part in tensor.name for part in _UNQUANTIZED_PARTS)
+
+
+def kv_budget(
+    recipe: Recipe, layout: KvLayout, *, max_seq_len: int, weight_bytes: int, free_memory: int
+) -> KvBudget:
+    """Pages for the memory key that the recipe gives, or for its limits when it gives none.
+
+    Args:
+        recipe: memory keys, ``page_tokens`` and ``max_batch_size`` are read.
+        layout: what a token leaves in the cache (one group).
+        max_seq_len: tokens of the longest request.
+        weight_bytes: bytes already taken by weights when the pool is allocated.
+        free_memory: bytes free before anything is loaded.
+    """
+    page_bytes = layout.groups[0].page_bytes(recipe.page_tokens)
+    if recipe.kv_cache_tokens is not None:
+        pages, limit = recipe.kv_cache_tokens // recipe.page_tokens, "kv_cache_tokens"
+    elif recipe.kv_cache_bytes is not None:
+        pages, limit = recipe.kv_cache_bytes // page_bytes, "kv_cache_bytes"
+    elif recipe.memory_fraction is not None:
+        pages, limit = int(free_memory * recipe.memory_fraction - weight_bytes) // page_bytes, "memory_fraction"
+    else:
+        wanted = recipe.max_batch_size * math.ceil(max_seq_len / recipe.page_tokens)
+        most = (free_memory - weight_bytes) // 2 // page_bytes
+        pages, limit = (wanted, "max_batch_size x max_seq_len") if wanted <= most else (most, "half of free memory")
+    pages = max(0, pages)
+    return KvBudget(pages=pages, page_tokens=recipe.page_tokens, bytes=pages * page_bytes, binding_limit=limit)
+
+
+def _already_quantized(shape: ModelShape) -> Problem:
+    return Problem(
+        code="input",
+        where="config.json",
+        message=f"the input is already quantized ({shape.quantized_as}); give the unquantized model",
+    )
+
+
+def _group_size(recipe: Recipe, checkpoint: Checkpoint) -> tuple[int | None, list[Problem]]:
+    """The INT4 group size, and why it does not work when it does not."""
+    if recipe.weights != "int4_awq":
+        return None, []
+    inputs = {t.shape[1]: t.name for t in checkpoint.tensors.values() if is_quantized(t, recipe)}
+    legal = [group for group in GROUP_SIZES if all(size % group == 0 for size in inputs)]
+    if recipe.group_size == "auto":
+        if legal:
+            return legal[0], []
+        sizes = ", ".join(f"{name} {size}" for size, name in sorted(inputs.items()))
+        return None, [Problem(code="group_size", where="weights", message=f"no INT4 group size divides all inputs ({sizes})")]
+    group = recipe.group_size
+    alternatives = tuple(str(size) for size in sorted(legal, key=lambda size: abs(size - group)))
+    problems = [
+        Problem(
+            code="group_size",
+            where=name,
+            message=f"{name}: input size {size} % group_size {group} = {size % group}",
+            legal_alternatives=alternatives,
+        )
+        for size, name in sorted(inputs.items())
+        if size % group
+    ]
+    return (None if problems else group), problems
+
+
+def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, weights: list[StoredTensor], group: int | None) -> int:
+    """Bytes of the tensors that ModelOpt's export writes."""
+    total = 0
+    for tensor in weights:
+        elements = math.prod(tensor.shape)
+        if not is_quantized(tensor, recipe):
+            total += 2 * elements
+        elif recipe.weights == "int4_awq":
+            total += _int4_bytes(tensor, group)
+        else:
+            total += elements + 2 * 4  # FP8: one float32 weight scale and one input scale
+    if recipe.kv_cache == "fp8":
+        total += 2 * 4 * shape.layers
+    return total
+
+
+def _held_bytes(tensor: StoredTensor, recipe: Recipe, group: int | None) -> int:
+    """Bytes the torch runtime holds for this tensor: INT4 stays packed, everything else is BF16."""
+    if is_quantized(tensor, recipe) and recipe.weights == "int4_awq":
+        return _int4_bytes(tensor, group)
+    return 2 * math.prod(tensor.shape)
+
+
+def _int4_bytes(tensor: StoredTensor, group: int | None) -> int:
+    """Half a byte a weight, four bytes a group of scales, two bytes a channel for an input scale."""
+    rows, columns = tensor.shape
+    scales = rows * (columns // group) * 4 if group else 0
+    module = tensor.name.removesuffix(".weight").rsplit(".", 1)[-1]
+    input_scale = 2 * columns if module in _INPUT_SCALED_MODULES else 0
+    return rows * columns // 2 + scales + input_scale
+
+
+def _is_tied_head(tensor: StoredTensor, shape: ModelShape) -> bool:
+    return shape.tied_embeddings and tensor.name == "lm_head.weight"
+
+
+def _warnings(shape: ModelShape, max_seq_len: int, kv: KvBudget) -> list[str]:
+    found = []
+    if shape.dtype != "bf16":
+        found.append(f"the input is {shape.dtype} ({shape.dtype_from}); it is converted to bf16")
+    if 0 < kv.tokens < max_seq_len:
+        found.append(f"the pool holds {kv.tokens:,} tokens, less than one request of max_seq_len {max_seq_len:,}")
+    return found

@@ -1,0 +1,138 @@
+"""The recipe: what the user wants, frozen once read."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from roundhouse.errors import RecipeError
+
+__all__ = ["Calibration", "Guard", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
+
+Target = Literal["torch", "tensorrt", "trtllm-pytorch"]
+Weights = Literal["bf16", "fp8", "int4_awq", "w4a8_awq", "nvfp4", "as_is"]
+Guard = Literal["off", "tags", "tags+content"]
+
+
+class Calibration(BaseModel):
+    """Which text the quantizer sees, and how much work it spends.
+
+    ``samples`` windows of ``tokens`` tokens each; AWQ searches its scales in steps of ``alpha_step``
+    (0.1 is ModelOpt's default; 0.5 is five times cheaper). ``text`` is a UTF-8 file; absent, a
+    public-domain text that ships with Roundhouse is used.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: Path | None = None
+    samples: int = Field(default=4, ge=1)
+    tokens: int = Field(default=96, ge=8)
+    alpha_step: float = Field(default=0.5, gt=0, le=1)
+
+
+class Recipe(BaseModel):
+    """Everything a build needs to know. Unknown keys are errors.
+
+    ``memory_fraction``, ``kv_cache_bytes`` and ``kv_cache_tokens`` exclude each other. ``name``,
+    ``guard``, ``page_tokens``, limits and memory keys do not change an engine's bytes on the `torch`
+    target: there they are defaults that `serve` and `generate` may override.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    name: str | None = None
+    target: Target = "torch"
+    role: Literal["aggregated", "prefill", "decode"] = "aggregated"
+    weights: Weights = "int4_awq"
+    quantize_scope: Literal["all_linear", "routed_experts"] = "all_linear"
+    group_size: int | Literal["auto"] = "auto"
+    activations: Literal["bf16", "int8"] = "bf16"
+    lm_head: Literal["bf16"] = "bf16"
+    kv_cache: Literal["bf16", "fp8"] = "fp8"
+    kv_layout: Literal["auto", "plain", "flashmla-fp8"] = "auto"
+    page_tokens: int = Field(default=16, ge=1)
+    tensor_parallel: int = Field(default=1, ge=1)
+    pipeline_parallel: int = Field(default=1, ge=1)
+    expert_parallel: int = Field(default=1, ge=1)
+    attention_data_parallel: bool = False
+    max_batch_size: int = Field(default=32, ge=1)
+    max_seq_len: int | None = Field(default=None, ge=1)
+    max_num_tokens: int = Field(default=1024, ge=1)
+    memory_fraction: float | None = Field(default=None, gt=0, le=1)
+    kv_cache_bytes: int | None = Field(default=None, ge=1)
+    kv_cache_tokens: int | None = Field(default=None, ge=1)
+    guard: Guard = "tags"
+    guard_sample: float = Field(default=0.0, ge=0, le=1)
+    calibration: Calibration = Calibration()
+    seed: int = 0
+    target_options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_memory_key(self) -> Self:
+        given = [key for key in ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
+        if self.group_size != "auto" and self.group_size < 1:
+            raise ValueError(f"group_size {self.group_size} is not a positive number")
+        return self
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a YAML recipe file.
+
+    Raises:
+        RecipeError: the file is missing, is not a YAML mapping, repeats a key, or does not fit :class:`Recipe`.
+    """
+    try:
+        data = yaml.load(path.read_text(), Loader=_UniqueKeyLoader)  # a SafeLoader subclass
+    except FileNotFoundError:
+        raise RecipeError(f"recipe {path} does not exist") from None
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise RecipeError(f"recipe {path} cannot be read: {error}") from None
+    if not isinstance(data, dict):
+        raise RecipeError(f"recipe {path} is not a mapping of keys to values", hint="The smallest recipe is `model: FOLDER`.")
+    return recipe_from(data, where=f"recipe {path}")
+
+
+def recipe_from(data: dict[str, Any], *, where: str = "recipe") -> Recipe:
+    """Check a mapping of recipe keys.
+
+    Raises:
+        RecipeError: with one line per wrong key; an unknown key names the nearest valid one.
+    """
+    try:
+        return Recipe.model_validate(data)
+    except ValidationError as error:
+        lines = [_explain(dict(problem)) for problem in error.errors()]
+        raise RecipeError(f"{where}: " + "; ".join(lines)) from None
+
+
+def _explain(problem: dict[str, Any]) -> str:
+    path = [str(part) for part in problem["loc"]]
+    key = ".".join(path)
+    if problem["type"] == "extra_forbidden":
+        known = Calibration.model_fields if path[0] == "calibration" else Recipe.model_fields
+        nearest = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
+        return f"unknown key {key!r}" + (f" (did you mean {nearest[0]!r}?)" if nearest else "")
+    if problem["type"] == "missing":
+        return f"the key {key!r} is missing"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{key}: {message} (got {problem['input']!r})" if key else message
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML lets a later key silently replace an earlier one; a recipe must not."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)

@@ -1,0 +1,93 @@
+"""Settings of one engine process: the engine's recipe, with what `serve` and `generate` override."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.plan import KvBudget, kv_budget
+from roundhouse.build.recipe import Recipe, recipe_from
+from roundhouse.errors import UsageError
+
+__all__ = ["EngineSettings", "Overrides"]
+
+_MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
+
+
+class Overrides(BaseModel):
+    """Recipe defaults that may be changed when an engine is started; None keeps the recipe's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    page_tokens: int | None = Field(default=None, ge=1)
+    max_batch_size: int | None = Field(default=None, ge=1)
+    max_seq_len: int | None = Field(default=None, ge=1)
+    max_num_tokens: int | None = Field(default=None, ge=1)
+    memory_fraction: float | None = Field(default=None, gt=0, le=1)
+    kv_cache_bytes: int | None = Field(default=None, ge=1)
+    kv_cache_tokens: int | None = Field(default=None, ge=1)
+    guard: Literal["off", "tags"] | None = None
+
+
+class EngineSettings(BaseModel):
+    """What an engine process runs with.
+
+    ``precision`` ``engine`` runs the engine as built; ``reference`` dequantizes weights to float32
+    and stores float32 pages: slow, and the oracle that the fast path is compared with.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    page_tokens: int
+    max_batch_size: int
+    max_seq_len: int
+    max_num_tokens: int
+    guard: Literal["off", "tags"]
+    precision: Literal["engine", "reference"] = "engine"
+    kv: KvBudget
+
+    @classmethod
+    def for_engine(
+        cls,
+        engine: Engine,
+        overrides: Overrides,
+        *,
+        free_memory: int,
+        precision: Literal["engine", "reference"] = "engine",
+    ) -> EngineSettings:
+        """Combine an engine's recipe with overrides and size the pool for this machine.
+
+        Raises:
+            UsageError: the combination is impossible, or not one page fits.
+        """
+        recipe = _override(engine.manifest.recipe, overrides)
+        plan = engine.manifest.plan
+        max_seq_len = recipe.max_seq_len or plan.max_seq_len
+        if max_seq_len > plan.shape.max_positions:
+            raise UsageError(f"max_seq_len {max_seq_len} is above the model's {plan.shape.max_positions} positions")
+        layout = plan.kv_layout
+        kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=plan.weight_bytes, free_memory=free_memory)
+        if kv.pages == 0:
+            raise UsageError(f"no KV page fits ({kv.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
+        try:
+            return cls(
+                page_tokens=recipe.page_tokens,
+                max_batch_size=recipe.max_batch_size,
+                max_seq_len=max_seq_len,
+                max_num_tokens=recipe.max_num_tokens,
+                guard=recipe.guard,  # type: ignore[arg-type]  # checked by pydantic
+                precision=precision,
+                kv=kv,
+            )
+        except ValidationError as error:
+            raise UsageError(f"engine {engine.manifest.id} cannot run like this: {error.errors()[0]['msg']}") from None
+
+
+def _override(recipe: Recipe, overrides: Overrides) -> Recipe:
+    changes: dict[str, Any] = overrides.model_dump(exclude_none=True)
+    kept = recipe.model_dump()
+    if any(key in changes for key in _MEMORY_KEYS):
+        kept.update(dict.fromkeys(_MEMORY_KEYS))
+    return recipe_from({**kept, **changes}, where="settings")

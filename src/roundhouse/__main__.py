@@ -1,0 +1,60 @@
+"""The command line. Each room mounts its own commands; heavy libraries load when a command needs them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+
+from roundhouse import __version__
+from roundhouse.build.commands import add_commands as add_build_commands
+from roundhouse.errors import RoundhouseError
+from roundhouse.serve.commands import add_commands as add_serve_commands
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="roundhouse",
+    help="Plan, build, inspect and serve quantized engines of open models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+add_build_commands(app)
+add_serve_commands(app)
+
+
+def main() -> None:
+    """Run the command line: exit codes 0 fine, 1 failed, 2 usage, 3 refused by the plan, 130 interrupted."""
+    # OpenMP threads that spin while they wait make every small operation slow on shared cores.
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    try:
+        app()
+    except RoundhouseError as error:
+        _show(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _show(error: RoundhouseError) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print("error:", style="bold red", end=" ")
+    console.print(error.message, markup=False)
+    if error.hint:
+        console.print(error.hint, style="dim", markup=False)
+
+
+if __name__ == "__main__":
+    main()
