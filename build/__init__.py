@@ -1,0 +1,1 @@
+"""Recipe to engine: plan, calibrate, quantize, verify, compile."""

@@ -1,4 +1,4 @@
-"""`roundhouse plan`, `build`, `engines …` and `doctor`."""
+"""`roundhouse plan`, `build` and `engines …`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,31 @@ from rich.console import Console
 
 from .home import Home, default_home
 from .recipe import Recipe, read_recipe, recipe_from
+from .terminal import answer_console
 
 if TYPE_CHECKING:
-    from .engine import Engine
+    from .engine import Engine, EngineStore
+    from .terminal import BuildTerminal
 
-__all__ = ["HomeOption", "JsonOption", "add_commands", "print_json", "recipe_for"]
+__all__ = [
+    "EngineArgument",
+    "HomeOption",
+    "JsonOption",
+    "add_commands",
+    "home_at",
+    "print_json",
+    "progress_terminal",
+    "recipe_for",
+]
 
 HomeOption = Annotated[
     Path | None, typer.Option("--home", help="Where engines are kept (default: $ROUNDHOUSE_HOME or the user data folder).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON on standard output.")]
 
-_Source = Annotated[str, typer.Argument(metavar="MODEL|RECIPE", help="A model folder, a .gguf file, demo:smollm2, a hub id, or a recipe.yaml.")]
+_Source = Annotated[
+    str, typer.Argument(metavar="MODEL|RECIPE", help="A model folder, a .gguf file, demo:smollm2, a hub id, or a recipe.yaml.")
+]
 _Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other recipe key; may be repeated.")]
 _Name = Annotated[str | None, typer.Option(help="What to call the engine.")]
 _Weights = Annotated[str | None, typer.Option(help="bf16, fp8 or int4_awq.")]
@@ -35,7 +48,6 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(plan)
     app.command()(build)
     app.add_typer(engines, name="engines")
-    app.command()(doctor)
 
 
 def plan(
@@ -57,12 +69,12 @@ def plan(
     from .plan_view import plan_table
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
-    with _progress() as terminal:
-        made = plan_recipe(recipe, _home(home), terminal)
+    with progress_terminal() as terminal:
+        made = plan_recipe(recipe, home_at(home), terminal)
     if json:
         print_json({**made.model_dump(mode="json"), "legal": made.legal})
     else:
-        Console().print(plan_table(recipe, made))
+        answer_console().print(plan_table(recipe, made))
     if not made.legal:
         raise typer.Exit(3)
 
@@ -86,12 +98,12 @@ def build(
     from .plan_view import engine_summary
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
-    with _progress() as terminal:
-        built = run_build(recipe, _home(home), terminal)
+    with progress_terminal() as terminal:
+        built = run_build(recipe, home_at(home), terminal)
     if json:
         print_json({"new": built.new, "folder": str(built.engine.folder), **built.engine.manifest.model_dump(mode="json")})
         return
-    console = Console()
+    console = answer_console()
     if not built.new:
         console.print("This engine was there already; nothing was built.")
     console.print(engine_summary(built.engine))
@@ -100,7 +112,9 @@ def build(
 
 engines = typer.Typer(help="List, show, verify and remove engines.", no_args_is_help=True)
 
-_EngineName = Annotated[str, typer.Argument(metavar="ENGINE", help="An engine's id, the start of it, its name, or its folder.")]
+EngineArgument = Annotated[
+    str, typer.Argument(metavar="ENGINE", help="An engine's id, the start of it, its name, or its folder.")
+]
 
 
 @engines.command("list")
@@ -118,7 +132,7 @@ def list_engines(home: HomeOption = None, json: JsonOption = False) -> None:
             }
         )
         return
-    console = Console()
+    console = answer_console()
     if found:
         console.print(engines_table(found))
     elif not damaged:
@@ -128,7 +142,7 @@ def list_engines(home: HomeOption = None, json: JsonOption = False) -> None:
 
 
 @engines.command("show")
-def show_engine(engine: _EngineName, home: HomeOption = None, json: JsonOption = False) -> None:
+def show_engine(engine: EngineArgument, home: HomeOption = None, json: JsonOption = False) -> None:
     """Show what an engine is, what it was made from, and what became of each module."""
     from .plan_view import engine_summary, modules_table
 
@@ -136,52 +150,37 @@ def show_engine(engine: _EngineName, home: HomeOption = None, json: JsonOption =
     if json:
         print_json({"folder": str(found.folder), **found.manifest.model_dump(mode="json")})
         return
-    Console().print(engine_summary(found), modules_table(found))
+    answer_console().print(engine_summary(found), modules_table(found))
 
 
 @engines.command("verify")
-def verify_engine(engine: _EngineName, home: HomeOption = None, json: JsonOption = False) -> None:
+def verify_engine(engine: EngineArgument, home: HomeOption = None, json: JsonOption = False) -> None:
     """Hash every file of an engine against its manifest."""
     found = _store(home).find(engine)
     found.verify()
     if json:
         print_json({"id": found.manifest.id, "files": len(found.manifest.files), "intact": True})
     else:
-        Console().print(f"{found.manifest.id}: {len(found.manifest.files)} files are what the manifest says.")
+        answer_console().print(f"{found.manifest.id}: {len(found.manifest.files)} files are what the manifest says.")
 
 
 @engines.command("remove")
 def remove_engine(
-    engine: _EngineName,
+    engine: EngineArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Delete an engine and its files; a damaged one needs its whole id."""
-    from .engine import EngineStore
-
-    store: EngineStore = _store(home)
-    folder, size = store.removable(engine)
-    if not yes and not typer.confirm(f"Delete {folder} ({size:,} bytes)?"):
+    store = _store(home)
+    folder = store.locate(engine)
+    if not yes and not typer.confirm(f"Delete {folder}?", err=True):
         raise typer.Abort
     store.remove(folder)
     if json:
-        print_json({"removed": folder.name, "bytes": size})
+        print_json({"removed": folder.name})
     else:
-        Console().print(f"Removed {folder.name} ({size:,} bytes).")
-
-
-def doctor(home: HomeOption = None, json: JsonOption = False) -> None:
-    """Say what this machine can do, and why not."""
-    from .doctor import diagnose, doctor_table
-
-    findings = diagnose(_home(home))
-    if json:
-        print_json({"findings": [finding.model_dump(mode="json") for finding in findings]})
-    else:
-        Console().print(doctor_table(findings))
-    if any(finding.state == "missing" for finding in findings):
-        raise typer.Exit(1)
+        answer_console().print(f"Removed {folder.name}.", markup=False)
 
 
 def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> Recipe:
@@ -203,10 +202,8 @@ def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> R
             given[key] = yaml.safe_load(value)
         except yaml.YAMLError:
             raise RecipeError(f"--set {setting}: {value!r} is not a value") from None
-    if source.endswith((".yaml", ".yml")):
-        base = read_recipe(Path(source)).model_dump(exclude_unset=True)
-    else:
-        base = {"model": source}
+    is_file = source.endswith((".yaml", ".yml"))
+    base = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
     return recipe_from({**base, **given}, where="command line" if given else source)
 
 
@@ -231,18 +228,19 @@ def _brief(engine: Engine) -> dict[str, object]:
     }
 
 
-def _progress() -> Any:
+def progress_terminal() -> BuildTerminal:
+    """A terminal for a build's events, on standard error: standard output is the answer."""
     from .terminal import BuildTerminal
 
-    # Progress goes to standard error: standard output is the answer.
     return BuildTerminal(Console(stderr=True))
 
 
-def _home(given: Path | None) -> Home:
+def home_at(given: Path | None) -> Home:
+    """The home folder of a command line."""
     return Home(given.expanduser().resolve()) if given else default_home()
 
 
-def _store(home: Path | None) -> Any:
+def _store(home: Path | None) -> EngineStore:
     from .engine import EngineStore
 
-    return EngineStore(_home(home))
+    return EngineStore(home_at(home))

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from roundhouse.errors import EngineError, UsageError
+
 from .home import Home
 from .kv_scales import KvScaleReport
 from .plan import Plan
@@ -165,12 +166,23 @@ class EngineStore:
             hint=None if known else "`roundhouse build MODEL` makes one.",
         )
 
-    def remove(self, engine: Engine) -> None:
-        """Delete an engine of this store. It disappears at once, under a hidden name, and then from disk."""
-        if engine.folder.parent.resolve() != self.folder.resolve():
-            raise UsageError(f"{engine.folder} is not in {self.folder}; delete the folder yourself")
-        doomed = self.folder / f".removed-{engine.folder.name}"
-        engine.folder.rename(doomed)
+    def locate(self, wanted: str) -> Path:
+        """The folder of an engine of this store, found as :meth:`find` does; a damaged one by its whole id.
+
+        Raises:
+            UsageError: nothing matches, or the engine lies elsewhere.
+        """
+        if wanted in {name for name, _ in self.damaged()}:
+            return self.path(wanted)
+        folder = self.find(wanted).folder
+        if folder.parent.resolve() != self.folder.resolve():
+            raise UsageError(f"{folder} is not in {self.folder}; delete the folder yourself")
+        return folder
+
+    def remove(self, folder: Path) -> None:
+        """Delete a folder that :meth:`locate` answered. It leaves the list at once, and then the disk."""
+        doomed = folder.with_name(f".removed-{folder.name}")
+        folder.rename(doomed)
         shutil.rmtree(doomed)
 
     def _scan(self) -> Iterator[tuple[str, Engine | EngineError]]:

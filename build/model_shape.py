@@ -90,7 +90,9 @@ def shape_from_config(
     hidden, heads = reader.count("hidden_size"), reader.count("num_attention_heads")
     explicit_head_dim = reader.optional_count("head_dim")
     if explicit_head_dim is None and hidden % heads:
-        raise ModelError(f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent")
+        raise ModelError(
+            f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent"
+        )
     dtype, dtype_from = _dtype(config, stored_dtype, where)
     architectures = config.get("architectures") or []
     return ModelShape(
@@ -133,9 +135,7 @@ class _Reader:
         return value
 
 
-def _dtype(
-    config: dict[str, Any], stored: str | None, where: str
-) -> tuple[Literal["bf16", "fp16", "float32"], str]:
+def _dtype(config: dict[str, Any], stored: str | None, where: str) -> tuple[Literal["bf16", "fp16", "float32"], str]:
     for key in ("dtype", "torch_dtype"):
         if config.get(key) is not None:
             name, source = str(config[key]).removeprefix("torch."), f"{where} {key}"

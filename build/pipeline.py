@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundhouse.errors import BuildError, ModelError, PlanRefused
+from roundhouse.errors import BuildError, ModelError, PlanRefusedError
 
 from .engine import CHECKPOINT, Engine, EngineStore, FileRecord, Manifest, hash_file, write_manifest
 from .events import OnEvent, Reporter
@@ -47,7 +47,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
     """Make the engine of a recipe, unless it is there already.
 
     Raises:
-        PlanRefused: the plan says no; nothing was spent.
+        PlanRefusedError: the plan says no; nothing was spent.
         ModelError: the model cannot be read.
         BuildError: something failed on the way; no engine is left behind.
     """
@@ -59,7 +59,9 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
     identity = engine_id(recipe, plan, model_fingerprint=model_fingerprint, calibration_text=text)
     target = EngineStore(home).path(identity)
 
-    with workspace(target, on_wait=lambda: report.warn(f"engine {identity} is being built by another process; waiting")) as place:
+    with workspace(
+        target, on_wait=lambda: report.warn(f"engine {identity} is being built by another process; waiting")
+    ) as place:
         if place is None:
             return Built(Engine.open(target), new=False)
         _require_memory(plan)
@@ -126,7 +128,9 @@ def _plan_stage(recipe: Recipe, home: Home, report: Reporter) -> tuple[Model, Pl
     with report.stage("plan", "bytes, pages and legality, from config and headers") as stage:
         model = read_model(folder)
         plan = make_plan(recipe, model.shape, model.checkpoint, this_machine())
-        stage.result = f"{plan.quantized_modules} linears to {recipe.weights}" + (f" g{plan.group_size}" if plan.group_size else "")
+        stage.result = f"{plan.quantized_modules} linears to {recipe.weights}" + (
+            f" g{plan.group_size}" if plan.group_size else ""
+        )
     return model, plan
 
 
@@ -143,7 +147,7 @@ def estimated_build_memory(plan: Plan) -> int:
 def _require_memory(plan: Plan) -> None:
     needed, free = estimated_build_memory(plan), plan.hardware.free_memory
     if needed > free:
-        raise PlanRefused(
+        raise PlanRefusedError(
             f"building {plan.shape.architecture} takes about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free",
             reasons=("memory",),
             hint="Nothing was started. Free memory, raise this process's limit, or build on a larger machine.",
@@ -167,9 +171,7 @@ def _seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _measure_quality(
-    checkpoint: Path, kv_scales: KvScaleReport, windows: torch.Tensor, base_logits: torch.Tensor
-) -> Quality:
+def _measure_quality(checkpoint: Path, kv_scales: KvScaleReport, windows: torch.Tensor, base_logits: torch.Tensor) -> Quality:
     import torch
 
     engine_logits = logits(plain_model(checkpoint, kv_scales, torch.bfloat16), windows)

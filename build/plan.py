@@ -11,7 +11,8 @@ import math
 
 from pydantic import BaseModel, ConfigDict
 
-from roundhouse.errors import PlanRefused
+from roundhouse.errors import PlanRefusedError
+
 from .checkpoint import Checkpoint, StoredTensor
 from .hardware import Hardware
 from .kv_layout import KvLayout, gqa_layout
@@ -80,7 +81,7 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
     if shape.quantized_as and recipe.weights != "as_is":
         problems.append(_already_quantized(shape))
     group, group_problems = _group_size(recipe, checkpoint)
-    problems += group_problems
+    problems += group_problems + _fused_weights(recipe, checkpoint)
     max_seq_len = recipe.max_seq_len or shape.max_positions
     if max_seq_len > shape.max_positions:
         message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
@@ -122,7 +123,7 @@ def require_legal(plan: Plan) -> None:
     """Refuse an illegal plan.
 
     Raises:
-        PlanRefused: with every reason and the legal alternatives.
+        PlanRefusedError: with every reason and the legal alternatives.
     """
     if plan.legal:
         return
@@ -130,7 +131,9 @@ def require_legal(plan: Plan) -> None:
         problem.message + (f" (legal: {', '.join(problem.legal_alternatives)})" if problem.legal_alternatives else "")
         for problem in plan.problems
     )
-    raise PlanRefused("the plan refuses this recipe:\n" + "\n".join(f"  - {reason}" for reason in reasons), reasons=reasons)
+    raise PlanRefusedError(
+        "the plan refuses this recipe:\n" + "\n".join(f"  - {reason}" for reason in reasons), reasons=reasons
+    )
 
 
 def is_quantized(tensor: StoredTensor, recipe: Recipe) -> bool:
@@ -140,9 +143,7 @@ def is_quantized(tensor: StoredTensor, recipe: Recipe) -> bool:
     return not any(part in tensor.name for part in _UNQUANTIZED_PARTS)
 
 
-def kv_budget(
-    recipe: Recipe, layout: KvLayout, *, max_seq_len: int, weight_bytes: int, free_memory: int
-) -> KvBudget:
+def kv_budget(recipe: Recipe, layout: KvLayout, *, max_seq_len: int, weight_bytes: int, free_memory: int) -> KvBudget:
     """Pages for the memory key that the recipe gives, or for its limits when it gives none.
 
     Args:
@@ -175,8 +176,24 @@ def _already_quantized(shape: ModelShape) -> Problem:
     )
 
 
+def _fused_weights(recipe: Recipe, checkpoint: Checkpoint) -> list[Problem]:
+    """Weights that no linear layer holds (experts fused into one tensor): they would silently stay 16-bit."""
+    if recipe.weights == "bf16":
+        return []
+    return [
+        Problem(
+            code="fused",
+            where=tensor.name,
+            message=f"{tensor.name} {list(tensor.shape)} is no plain linear: it would stay at {tensor.bytes:,} B unquantized",
+            legal_alternatives=("bf16",),
+        )
+        for tensor in checkpoint.tensors.values()
+        if len(tensor.shape) > 2
+    ]
+
+
 def _group_size(recipe: Recipe, checkpoint: Checkpoint) -> tuple[int | None, list[Problem]]:
-    """The INT4 group size, and why it does not work when it does not."""
+    """The INT4 group size asked for or found, and why it does not work when it does not."""
     if recipe.weights != "int4_awq":
         return None, []
     inputs = {t.shape[1]: t.name for t in checkpoint.tensors.values() if is_quantized(t, recipe)}
@@ -198,7 +215,7 @@ def _group_size(recipe: Recipe, checkpoint: Checkpoint) -> tuple[int | None, lis
         for size, name in sorted(inputs.items())
         if size % group
     ]
-    return (None if problems else group), problems
+    return group, problems
 
 
 def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, weights: list[StoredTensor], group: int | None) -> int:
@@ -227,7 +244,7 @@ def _held_bytes(tensor: StoredTensor, recipe: Recipe, group: int | None) -> int:
 def _int4_bytes(tensor: StoredTensor, group: int | None) -> int:
     """Half a byte a weight, four bytes a group of scales, two bytes a channel for an input scale."""
     rows, columns = tensor.shape
-    scales = rows * (columns // group) * 4 if group else 0
+    scales = rows * math.ceil(columns / group) * 4 if group else 0
     module = tensor.name.removesuffix(".weight").rsplit(".", 1)[-1]
     input_scale = 2 * columns if module in _INPUT_SCALED_MODULES else 0
     return rows * columns // 2 + scales + input_scale

@@ -59,7 +59,8 @@ def fetch_model(source: str, home: Home) -> Path:
     if _HUB_ID.fullmatch(source):
         return _download(source)
     raise ModelError(
-        f"there is no model {source!r}", hint=f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL} or a hub id like org/name."
+        f"there is no model {source!r}",
+        hint=f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL} or a hub id like org/name.",
     )
 
 

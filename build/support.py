@@ -48,7 +48,9 @@ def unsupported(recipe: Recipe, shape: ModelShape) -> list[Problem]:
     if recipe.target_options:
         names = ", ".join(recipe.target_options)
         problems.append(
-            Problem(code="target_options", where="target_options", message=f"the {recipe.target} target has no options ({names})")
+            Problem(
+                code="target_options", where="target_options", message=f"the {recipe.target} target has no options ({names})"
+            )
         )
     return [problem for problem in problems if problem]
 

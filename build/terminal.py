@@ -10,7 +10,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from .events import Event, StageFinished, StageProgress, StageStarted
 
-__all__ = ["BuildTerminal", "byte_text"]
+__all__ = ["BuildTerminal", "answer_console", "byte_text"]
+
+_WIDTH_WITHOUT_TERMINAL = 140
 
 
 class BuildTerminal:
@@ -43,15 +45,22 @@ class BuildTerminal:
         if isinstance(event, StageStarted):
             self._task = self._progress.add_task(event.detail, total=None, stage=event.stage)
             if not self._console.is_terminal:
-                self._console.print(f"  … {event.stage:<10} {event.detail}", highlight=False, markup=False)
+                self._console.print(f"  … {event.stage:<10} {event.detail}", highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, StageProgress) and self._task is not None:
             self._progress.update(self._task, completed=event.done, total=event.total)
         elif isinstance(event, StageFinished) and self._task is not None:
             self._progress.remove_task(self._task)
             self._task = None
-            self._console.print(f"  ✓ {event.stage:<10} {event.seconds:6.1f} s  {event.result}", highlight=False, markup=False)
+            line = f"  ✓ {event.stage:<10} {event.seconds:6.1f} s  {event.result}"
+            self._console.print(line, highlight=False, markup=False, soft_wrap=True)
         elif not isinstance(event, StageProgress | StageFinished):
-            self._console.print(f"  ! {event.message}", style="yellow", highlight=False, markup=False)
+            self._console.print(f"  ! {event.message}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
+def answer_console() -> Console:
+    """The console for answers: standard output, wide enough for our tables when it is a file or a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_WITHOUT_TERMINAL)
 
 
 def byte_text(count: int) -> str:

@@ -77,7 +77,9 @@ def verify_checkpoint(base: Model, folder: Path, recipe: Recipe, plan: Plan) -> 
     if problems:
         shown = problems[:8] + ([f"and {len(problems) - 8} more"] if len(problems) > 8 else [])
         raise VerifyError("the written checkpoint is not what was asked for:\n" + "\n".join(f"  - {line}" for line in shown))
-    scales = {name: tensors[name].float().flatten().tolist() for name in tensors if "scale" in name and not _is_weight_scale(name)}
+    scales = {
+        name: tensors[name].float().flatten().tolist() for name in tensors if "scale" in name and not _is_weight_scale(name)
+    }
     return Verified(modules, classify_kv_scales(scales, layers=plan.shape.layers, kv_cache=recipe.kv_cache))
 
 

@@ -58,7 +58,7 @@ class Tensors(Mapping[str, "torch.Tensor"]):
         self._file_of = {tensor.name: tensor.file for tensor in checkpoint.tensors.values()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        tensor: torch.Tensor = self._files[self._file_of[name]].get_tensor(name)
+        tensor: torch.Tensor = self._files[self._file_of[name]].get_tensor(name)  # type: ignore[no-untyped-call]
         return tensor
 
     def __iter__(self) -> Iterator[str]:
@@ -91,8 +91,7 @@ def quantized_linear(tensors: Mapping[str, torch.Tensor], module: str) -> Quanti
     if missing:
         raise ModelError(f"{module} is not a quantized linear: {', '.join(missing)} is absent")
     weight, scale = tensors[f"{module}.weight"], tensors[f"{module}.weight_scale"]
-    input_scale = f"{module}.pre_quant_scale"
-    pre_quant_scale = tensors[input_scale] if input_scale in tensors else None
+    pre_quant_scale = tensors.get(f"{module}.pre_quant_scale")
     if weight.dtype == torch.uint8 and scale.dim() == 2:
         return QuantizedLinear("int4", weight, scale, pre_quant_scale)
     if weight.dtype == torch.float8_e4m3fn and scale.numel() == 1:

@@ -5,7 +5,7 @@
     RoundhouseError                 exit 1
     ├── UsageError                  exit 2   the caller asked for something that does not exist
     │   └── RecipeError             exit 2   a recipe with an unknown key or an impossible value
-    ├── PlanRefused                 exit 3   the plan found the recipe illegal or too large
+    ├── PlanRefusedError            exit 3   the plan found the recipe illegal or too large
     ├── ModelError                  exit 1   a model folder that is incomplete or contradicts itself
     ├── BuildError                  exit 1   a build that could not finish; no engine is left behind
     │   └── VerifyError             exit 1   the written checkpoint is not what was asked for
@@ -25,7 +25,7 @@ __all__ = [
     "BuildError",
     "EngineError",
     "ModelError",
-    "PlanRefused",
+    "PlanRefusedError",
     "RecipeError",
     "RequestCode",
     "RequestError",
@@ -75,7 +75,7 @@ class RecipeError(UsageError):
     """A recipe that cannot be read: an unknown key, a wrong value, two keys that exclude each other."""
 
 
-class PlanRefused(RoundhouseError):
+class PlanRefusedError(RoundhouseError):
     """The plan refuses the recipe; ``reasons`` holds every reason, not only the first."""
 
     exit_code = 3

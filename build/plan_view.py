@@ -1,0 +1,105 @@
+"""Plans and engines as tables that can be pasted into a ticket."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from .engine import Engine
+from .plan import Plan
+from .recipe import Recipe
+from .terminal import byte_text
+
+__all__ = ["engine_summary", "engines_table", "modules_table", "plan_table"]
+
+
+def plan_table(recipe: Recipe, plan: Plan) -> Group:
+    """A plan: what it takes, what fits, and the reasons when it is refused."""
+    shape, kv = plan.shape, plan.kv
+    rows = [
+        ("model", f"{shape.architecture or '?'}, {shape.layers} layers, {shape.dtype} ({shape.dtype_from})"),
+        ("weights", f"{recipe.weights}" + (f", group {plan.group_size}" if plan.group_size else "")),
+        ("checkpoint", f"{_bytes(plan.base_bytes)} → {_bytes(plan.checkpoint_bytes)}"),
+        ("weights in memory", _bytes(plan.weight_bytes)),
+        ("KV cache", f"{recipe.kv_cache}, {plan.kv_bytes_per_token:,} B a token, pages of {kv.page_tokens} tokens"),
+        ("KV pages", f"{kv.pages:,} pages = {kv.tokens:,} tokens in {_bytes(kv.bytes)}; set by {kv.binding_limit}"),
+        ("longest request", f"{plan.max_seq_len:,} tokens; {kv.tokens // plan.max_seq_len:,} of these fit at once"),
+        ("hardware", f"{plan.hardware.name}, {byte_text(plan.hardware.free_memory)} free"),
+    ]
+    verdict = Text("legal", style="green") if plan.legal else Text("refused", style="bold red")
+    parts: list[Table | Text] = [_two_columns(rows), Text("  plan: ").append_text(verdict)]
+    for problem in plan.problems:
+        alternatives = f" Legal: {', '.join(problem.legal_alternatives)}." if problem.legal_alternatives else ""
+        parts.append(Text(f"  ✗ {problem.message}.{alternatives}", style="red"))
+    parts += [Text(f"  ! {warning}", style="yellow") for warning in plan.warnings]
+    return Group(*parts)
+
+
+def engine_summary(engine: Engine) -> Table:
+    """The facts of one engine that people ask for first."""
+    manifest = engine.manifest
+    plan, quality, recipe = manifest.plan, manifest.quality, manifest.recipe
+    group = f" g{plan.group_size}" if plan.group_size else ""
+    rows = [
+        ("engine", f"{manifest.id}  {manifest.name}"),
+        ("folder", str(engine.folder)),
+        ("made", f"{manifest.created} from {recipe.model}"),
+        ("target", f"{recipe.target}, role {recipe.role}"),
+        ("weights", f"{recipe.weights}{group}: {_bytes(plan.base_bytes)} → {_bytes(plan.checkpoint_bytes)}"),
+        ("KV cache", f"{recipe.kv_cache}, {plan.kv_bytes_per_token:,} B a token; scales {manifest.kv_scales.state}"),
+        (
+            "perplexity",
+            f"{quality.base_perplexity:.2f} → {quality.engine_perplexity:.2f} on {quality.tokens:,} tokens of {quality.text}",
+        ),
+        ("agreement", f"{quality.top1_agreement:.1%} of next tokens, KL {quality.kl:.3f}"),
+        ("chat", "yes" if manifest.chat else "no: the tokenizer has no chat template; completions work"),
+    ]
+    rows += [("warning", warning) for warning in manifest.warnings]
+    return _two_columns(rows)
+
+
+def engines_table(engines: list[Engine]) -> Table:
+    """One row per engine."""
+    table = Table(box=SIMPLE)
+    for column in ("id", "name", "weights", "KV", "size", "agreement", "made"):
+        table.add_column(column, justify="right" if column in ("size", "agreement") else "left", no_wrap=column != "made")
+    for engine in engines:
+        manifest = engine.manifest
+        group = f" g{manifest.plan.group_size}" if manifest.plan.group_size else ""
+        table.add_row(
+            manifest.id,
+            manifest.name,
+            manifest.recipe.weights + group,
+            manifest.recipe.kv_cache,
+            byte_text(engine.total_bytes),
+            f"{manifest.quality.top1_agreement:.1%}",
+            manifest.created,
+        )
+    return table
+
+
+def modules_table(engine: Engine) -> Table:
+    """What each kind of module became; layers that became the same are one row."""
+    kinds: dict[tuple[str, str], int] = {}
+    for module, became in engine.manifest.modules.items():
+        name = ".".join("*" if part.isdigit() else part for part in module.split("."))
+        kinds[name, became] = kinds.get((name, became), 0) + 1
+    table = Table("module", "became", "count", box=SIMPLE)
+    for (name, became), count in sorted(kinds.items()):
+        table.add_row(name, became, str(count))
+    return table
+
+
+def _two_columns(rows: list[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+def _bytes(count: int) -> str:
+    return f"{byte_text(count)} ({count:,} B)"

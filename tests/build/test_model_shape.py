@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundhouse.build.model_shape import read_config, shape_from_config
+from roundhouse.errors import ModelError
+
+BASE: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 1024,
+    "max_position_embeddings": 512,
+    "dtype": "bfloat16",
+}
+
+
+def shape(**changes: Any) -> Any:
+    return shape_from_config(BASE | changes, stored_dtype="bfloat16")
+
+
+def test_an_explicit_head_size_wins_and_null_is_absent() -> None:
+    assert shape(hidden_size=2560, num_attention_heads=32, num_key_value_heads=8, head_dim=128).head_dim == 128
+    assert shape(head_dim=None).head_dim == 32
+
+
+def test_kv_heads_default_to_heads() -> None:
+    assert shape(num_key_value_heads=None).kv_heads == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "dtype", "source"),
+    [
+        ({"dtype": "bfloat16", "torch_dtype": None}, "bf16", "dtype"),
+        ({"dtype": None, "torch_dtype": "float16"}, "fp16", "torch_dtype"),
+        ({"dtype": None}, "bf16", "safetensors headers"),
+    ],
+)
+def test_the_dtype_that_was_used_is_said(changes: dict[str, Any], dtype: str, source: str) -> None:
+    found = shape(**changes)
+    assert found.dtype == dtype
+    assert source in found.dtype_from
+
+
+def test_a_missing_dimension_is_named() -> None:
+    with pytest.raises(ModelError, match="has no hidden_size"):
+        shape(hidden_size=None)
+
+
+@pytest.mark.parametrize("value", [0, -1, "64", 1.5, True])
+def test_an_impossible_dimension_is_named(value: object) -> None:
+    with pytest.raises(ModelError, match="num_hidden_layers"):
+        shape(num_hidden_layers=value)
+
+
+def test_heads_that_do_not_divide_are_refused() -> None:
+    with pytest.raises(ModelError, match="not divisible"):
+        shape(num_attention_heads=7)
+
+
+def test_two_quantization_configs_that_disagree_are_both_shown() -> None:
+    config = BASE | {"quantization_config": {"quant_method": "fp8"}}
+    file = {"quantization": {"quant_algo": "W4A16_AWQ", "group_size": 128, "kv_cache_quant_algo": "FP8"}}
+    with pytest.raises(ModelError, match=r"disagree.*'fp8'.*'W4A16_AWQ'"):
+        shape_from_config(config, stored_dtype="bfloat16", quant_config=file)
+
+
+def test_two_quantization_configs_that_agree_are_one() -> None:
+    config = BASE | {"quantization_config": {"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"}}
+    file = {"quantization": {"quant_algo": "W4A16_AWQ"}}
+    assert shape_from_config(config, stored_dtype="bfloat16", quant_config=file).quantized_as == "W4A16_AWQ"
+
+
+@pytest.mark.parametrize(("text", "message"), [("{", "not valid JSON"), ("[1]", "holds a list")])
+def test_a_broken_config_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ModelError, match=message):
+        read_config(tmp_path)
+
+
+def test_a_folder_without_config_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"no config\.json"):
+        read_config(tmp_path)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundhouse.build.checkpoint import Checkpoint, StoredTensor
+from roundhouse.build.hardware import Hardware
+from roundhouse.build.model_shape import shape_from_config
+from roundhouse.build.plan import Plan, make_plan, require_legal
+from roundhouse.build.recipe import recipe_from
+from roundhouse.errors import PlanRefusedError
+
+GIB = 1 << 30
+MACHINE = Hardware(name="test", kind="cpu", cores=2, total_memory=16 * GIB, free_memory=8 * GIB)
+
+
+def plan(config: dict[str, Any] | None = None, extra: dict[str, tuple[int, ...]] | None = None, **recipe: Any) -> Plan:
+    """The plan of a two-layer Llama of hidden 256, with ``extra`` tensors, on a machine with 8 GiB free."""
+    dims = {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "vocab_size": 1024,
+        "max_position_embeddings": 512,
+        "dtype": "bfloat16",
+    } | (config or {})
+    shape = shape_from_config(dims, stored_dtype="bfloat16")
+    hidden, inner, kv = shape.hidden, shape.intermediate, shape.kv_heads * shape.head_dim
+    linears = {
+        "self_attn.q_proj": (hidden, hidden),
+        "self_attn.k_proj": (kv, hidden),
+        "self_attn.v_proj": (kv, hidden),
+        "self_attn.o_proj": (hidden, hidden),
+        "mlp.gate_proj": (inner, hidden),
+        "mlp.up_proj": (inner, hidden),
+        "mlp.down_proj": (hidden, inner),
+    }
+    shapes = {f"model.layers.{n}.{name}.weight": s for n in range(shape.layers) for name, s in linears.items()}
+    shapes |= {"model.embed_tokens.weight": (shape.vocab, hidden), "lm_head.weight": (shape.vocab, hidden)} | (extra or {})
+    tensors = {name: StoredTensor(name, "BF16", s, 2 * math.prod(s), "model.safetensors") for name, s in shapes.items()}
+    checkpoint = Checkpoint(Path("folder"), ("model.safetensors",), tensors)
+    return make_plan(recipe_from({"model": "folder", **recipe}), shape, checkpoint, MACHINE)
+
+
+def codes(made: Plan) -> list[str]:
+    return [problem.code for problem in made.problems]
+
+
+def test_kv_bytes_per_token_of_grouped_query_attention() -> None:
+    bf16, fp8 = plan(kv_cache="bf16"), plan(kv_cache="fp8")
+    assert bf16.kv_bytes_per_token == 2 * 2 * 4 * 32 * 2  # layers, k and v, heads, head size, bytes
+    assert fp8.kv_bytes_per_token * 2 == bf16.kv_bytes_per_token
+
+
+def test_fp8_pages_hold_twice_the_tokens_in_one_byte_budget() -> None:
+    assert plan(kv_cache="fp8", kv_cache_bytes=GIB).kv.tokens == 2 * plan(kv_cache="bf16", kv_cache_bytes=GIB).kv.tokens
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "tokens", "limit"),
+    [
+        ("kv_cache_tokens", 1000, 992, "kv_cache_tokens"),
+        ("kv_cache_bytes", 1 << 20, 2048, "kv_cache_bytes"),
+        ("max_batch_size", 4, 4 * 512, "max_batch_size x max_seq_len"),
+        ("max_batch_size", 10**6, None, "half of free memory"),
+        ("memory_fraction", 0.5, None, "memory_fraction"),
+    ],
+)
+def test_the_knob_that_bound_is_said(key: str, value: object, tokens: int | None, limit: str) -> None:
+    made = plan(**{key: value})
+    assert made.kv.binding_limit == limit
+    assert made.legal
+    if tokens is not None:
+        assert made.kv.tokens == tokens
+    elif limit == "memory_fraction":
+        assert made.weight_bytes + made.kv.bytes <= MACHINE.free_memory / 2 < made.weight_bytes + made.kv.bytes + 2**15
+    else:
+        assert made.kv.bytes <= (MACHINE.free_memory - made.weight_bytes) / 2
+
+
+def test_the_group_size_is_the_largest_that_divides() -> None:
+    assert plan().group_size == 128
+    assert plan({"intermediate_size": 576}).group_size == 64
+
+
+def test_a_group_size_that_does_not_divide_is_refused_per_tensor_with_the_legal_ones() -> None:
+    made = plan({"intermediate_size": 576}, group_size=128)
+    (problem,) = made.problems
+    assert "down_proj" in problem.where
+    assert "576 % group_size 128 = 64" in problem.message
+    assert problem.legal_alternatives == ("64", "32", "16")
+    assert made.checkpoint_bytes > 0
+
+
+def test_no_group_size_at_all_is_said() -> None:
+    assert codes(plan({"intermediate_size": 513})) == ["group_size"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "code"),
+    [
+        ({"target": "tensorrt"}, "target"),
+        ({"target": "trtllm-pytorch"}, "target"),
+        ({"weights": "w4a8_awq"}, "weights"),
+        ({"weights": "nvfp4"}, "weights"),
+        ({"activations": "int8"}, "activations"),
+        ({"tensor_parallel": 2}, "tensor_parallel"),
+        ({"guard": "tags+content"}, "guard"),
+        ({"kv_layout": "flashmla-fp8"}, "kv_layout"),
+        ({"max_seq_len": 1024}, "max_seq_len"),
+        ({"kv_cache_tokens": 3}, "memory"),
+        ({"kv_cache_bytes": 100 * GIB}, "memory"),
+        ({"target_options": {"opt": 1}}, "target_options"),
+    ],
+)
+def test_what_the_torch_target_does_not_run_is_refused(recipe: dict[str, Any], code: str) -> None:
+    made = plan(**recipe)
+    assert codes(made) == [code]
+    with pytest.raises(PlanRefusedError) as refused:
+        require_legal(made)
+    assert len(refused.value.reasons) == 1
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ({"architectures": ["Qwen3MoeForCausalLM"]}, "mixture-of-experts"),
+        ({"architectures": ["DeepseekV3ForCausalLM"]}, "latent attention"),
+        ({"architectures": ["MistralForCausalLM"], "sliding_window": 128}, "sliding window of 128"),
+        ({"architectures": ["SomethingNew"]}, "not known here"),
+        ({"architectures": None, "model_type": "odd"}, "model_type odd"),
+        ({"quantization_config": {"quant_method": "awq"}}, "already quantized"),
+    ],
+)
+def test_models_that_cannot_run_are_refused_with_the_reason(config: dict[str, Any], reason: str) -> None:
+    made = plan(config)
+    assert any(reason in problem.message for problem in made.problems)
+
+
+def test_a_window_as_long_as_the_context_is_full_attention() -> None:
+    assert plan({"architectures": ["MistralForCausalLM"], "sliding_window": 512}).legal
+    assert plan({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 128, "use_sliding_window": False}).legal
+
+
+def test_every_reason_is_given_not_only_the_first() -> None:
+    assert len(plan(weights="nvfp4", tensor_parallel=2, activations="int8").problems) == 3
+
+
+def test_tied_heads_are_counted_once() -> None:
+    tied, untied = plan({"tie_word_embeddings": True}), plan()
+    assert untied.checkpoint_bytes - tied.checkpoint_bytes == 1024 * 256 * 2
+    assert untied.weight_bytes - tied.weight_bytes == 1024 * 256 * 2
+
+
+def test_an_input_of_another_dtype_is_said() -> None:
+    (warning,) = plan({"dtype": "float16"}).warnings
+    assert "fp16" in warning
+
+
+def test_experts_fused_into_one_tensor_are_refused_not_left_unquantized() -> None:
+    made = plan(extra={"model.layers.0.mlp.experts.down_proj": (4, 512, 256)})
+    assert codes(made) == ["fused"]
+    assert "[4, 512, 256]" in made.problems[0].message
+    assert plan(extra={"model.layers.0.mlp.experts.down_proj": (4, 512, 256)}, weights="bf16").legal

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roundhouse.build.recipe import Recipe, read_recipe, recipe_from
+from roundhouse.errors import RecipeError
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_recipe_file_is_read_and_frozen(tmp_path: Path) -> None:
+    recipe = read_recipe(write(tmp_path, "model: some/folder\nweights: fp8\ncalibration: {samples: 2}\n"))
+    assert (recipe.model, recipe.weights, recipe.calibration.samples) == ("some/folder", "fp8", 2)
+    with pytest.raises(ValueError, match="frozen"):
+        recipe.weights = "bf16"  # type: ignore[misc]  # that is the point
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"model": "m", "kv_cach": "fp8"}, r"unknown key 'kv_cach' \(did you mean 'kv_cache'\?\)"),
+        ({"model": "m", "memory_fracton": 0.5}, r"did you mean 'memory_fraction'"),
+        ({"model": "m", "calibration": {"sample": 1}}, r"unknown key 'calibration.sample' \(did you mean 'samples'\?\)"),
+        ({"model": "m", "zzz": 1}, r"unknown key 'zzz'$"),
+        ({}, "the key 'model' is missing"),
+        ({"model": "m", "weights": "int3"}, "weights: .*got 'int3'"),
+        ({"model": "m", "page_tokens": 0}, "page_tokens: .*got 0"),
+        ({"model": "m", "group_size": -1}, "group_size -1"),
+        ({"model": "m", "memory_fraction": 1.5}, "memory_fraction"),
+        ({"model": "m", "memory_fraction": 0.5, "kv_cache_tokens": 10}, "memory_fraction and kv_cache_tokens exclude"),
+    ],
+)
+def test_what_does_not_fit_is_named(data: dict[str, object], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        recipe_from(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: m\nmodel: n\n", "the key 'model' stands twice"),
+        ("- model\n", "not a mapping"),
+        ("model: [\n", "cannot be read"),
+        ("", "not a mapping"),
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        read_recipe(write(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"nowhere\.yaml does not exist"):
+        read_recipe(tmp_path / "nowhere.yaml")
+
+
+def test_every_default_recipe_key_survives_a_round_trip() -> None:
+    recipe = Recipe(model="m")
+    assert recipe_from(recipe.model_dump()) == recipe
