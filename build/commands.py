@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -232,7 +233,8 @@ def progress_terminal() -> BuildTerminal:
     """A terminal for a build's events, on standard error: standard output is the answer."""
     from .terminal import BuildTerminal
 
-    return BuildTerminal(Console(stderr=True))
+    # The stream itself, not `stderr=True`: libraries are silenced by redirecting sys.stderr while we show progress.
+    return BuildTerminal(Console(file=sys.stderr))
 
 
 def home_at(given: Path | None) -> Home:

@@ -93,7 +93,7 @@ def shape_from_config(
         raise ModelError(
             f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent"
         )
-    dtype, dtype_from = _dtype(config, stored_dtype, where)
+    dtype, dtype_from = _dtype(config, stored_dtype)
     architectures = config.get("architectures") or []
     return ModelShape(
         architecture=str(architectures[0]) if architectures else "",
@@ -135,10 +135,10 @@ class _Reader:
         return value
 
 
-def _dtype(config: dict[str, Any], stored: str | None, where: str) -> tuple[Literal["bf16", "fp16", "float32"], str]:
+def _dtype(config: dict[str, Any], stored: str | None) -> tuple[Literal["bf16", "fp16", "float32"], str]:
     for key in ("dtype", "torch_dtype"):
         if config.get(key) is not None:
-            name, source = str(config[key]).removeprefix("torch."), f"{where} {key}"
+            name, source = str(config[key]).removeprefix("torch."), f"config.json {key}"
             break
     else:
         name, source = stored or "", "safetensors headers"

@@ -7,11 +7,11 @@ import io
 import warnings
 from collections.abc import Iterator
 
-__all__ = ["quiet_libraries", "quiet_transformers"]
+__all__ = ["quiet_libraries"]
 
 
 @contextlib.contextmanager
-def quiet_transformers() -> Iterator[None]:
+def _quiet_transformers() -> Iterator[None]:
     """Silence transformers' progress bars and warnings."""
     from transformers.utils import logging as transformers_logging
 
@@ -26,10 +26,14 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quiet_libraries() -> Iterator[io.StringIO]:
-    """Silence transformers and ModelOpt, which print; what they printed can be read from the buffer."""
-    captured = io.StringIO()
-    with warnings.catch_warnings(), quiet_transformers(), contextlib.redirect_stdout(captured):
+def quiet_libraries() -> Iterator[None]:
+    """Silence what transformers and ModelOpt log, warn and print. Not for code that shows our own progress."""
+    nowhere = io.StringIO()
+    with (
+        warnings.catch_warnings(),
+        _quiet_transformers(),
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
         warnings.simplefilter("ignore")
-        with contextlib.redirect_stderr(captured):
-            yield captured
+        yield

@@ -19,7 +19,7 @@ from .checkpoint import Checkpoint, read_checkpoint
 from .engine import hash_file
 from .home import Home
 from .model_shape import ModelShape, read_config, read_quant_config, shape_from_config
-from .quiet import quiet_transformers
+from .quiet import quiet_libraries
 
 __all__ = ["DEMO_MODEL", "Model", "fetch_model", "fingerprint", "is_imported", "read_model"]
 
@@ -128,7 +128,7 @@ def _import_gguf(gguf: Path, target: Path) -> Path:
     folder, name = str(gguf.parent), gguf.name
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".importing-"))
     try:
-        with quiet_transformers():
+        with quiet_libraries():
             model = AutoModelForCausalLM.from_pretrained(
                 folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
             )

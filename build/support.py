@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from .model_shape import ModelShape
 from .recipe import Recipe
 
-__all__ = ["Problem", "unsupported"]
+__all__ = ["Problem", "unavailable_reason", "unsupported"]
 
 _CHECKED_KEYS = ("weights", "kv_cache", "activations", "kv_layout", "guard")
 
@@ -31,7 +31,7 @@ class Problem(BaseModel):
 def unsupported(recipe: Recipe, shape: ModelShape) -> list[Problem]:
     """Everything about a recipe that its target does not run."""
     target = _table()[recipe.target]
-    if reason := target.get("unavailable"):
+    if reason := unavailable_reason(recipe.target):
         runnable = tuple(name for name, entry in _table().items() if "unavailable" not in entry)
         return [Problem(code="target", where="target", message=f"{recipe.target}: {reason}", legal_alternatives=runnable)]
     problems = [_architecture(target["architectures"], shape)]
@@ -53,6 +53,12 @@ def unsupported(recipe: Recipe, shape: ModelShape) -> list[Problem]:
             )
         )
     return [problem for problem in problems if problem]
+
+
+def unavailable_reason(target: str) -> str | None:
+    """Why this version builds nothing for a target, or None when it does."""
+    reason: str | None = _table()[target].get("unavailable")
+    return reason
 
 
 def _architecture(known: dict[str, Any], shape: ModelShape) -> Problem | None:

@@ -1,11 +1,168 @@
-"""`roundhouse serve`, `generate` and `demo`."""
+"""`roundhouse serve`, `generate`, `demo` and `doctor`."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+from roundhouse.build.commands import EngineArgument, HomeOption, JsonOption, home_at, print_json
+from roundhouse.build.terminal import answer_console
+
+if TYPE_CHECKING:
+    from .settings import Overrides
+
 __all__ = ["add_commands"]
+
+_Guard = Annotated[str | None, typer.Option(help="Page tags: off or tags. Default: the recipe's.")]
+_Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
+_Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]
+_KvTokens = Annotated[int | None, typer.Option(help="KV cache size in tokens.")]
+_KvBytes = Annotated[int | None, typer.Option(help="KV cache size in bytes.")]
+_Fraction = Annotated[float | None, typer.Option(help="Share of free memory for weights and KV cache.")]
 
 
 def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
+    app.command()(serve)
+    app.command()(generate)
+    app.command()(demo)
+    app.command()(doctor)
+
+
+def generate(
+    engine: EngineArgument,
+    prompt: Annotated[str, typer.Argument(help="What to answer, or to continue with --raw.")],
+    max_tokens: Annotated[int, typer.Option(help="Most tokens to generate.")] = 128,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    top_p: Annotated[float, typer.Option()] = 1.0,
+    top_k: Annotated[int, typer.Option(help="0 keeps every token.")] = 0,
+    seed: Annotated[int | None, typer.Option()] = None,
+    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be repeated.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Continue the prompt as it is, without the chat template.")] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="Run in float32: slow, the oracle of the fast path.")] = False,
+    guard: _Guard = None,
+    max_seq_len: _Seq = None,
+    home: HomeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Run an engine in this process, without a server, and stream its answer."""
+    from roundhouse.build.engine import EngineStore
+
+    from .engine.request import SamplingParams
+    from .generate import generate as run
+
+    found = EngineStore(home_at(home)).find(engine)
+    sampling = SamplingParams(
+        max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, stop=tuple(stop or ())
+    )
+    overrides = _overrides(guard=guard, max_seq_len=max_seq_len, max_batch_size=1)
+    answer = run(
+        found,
+        prompt,
+        sampling,
+        overrides=overrides,
+        chat=not raw,
+        reference=reference,
+        on_text=_ignore if json else _show_piece,
+    )
+    if json:
+        print_json(answer.as_dict())
+        return
+    typer.echo("")
+    summary = f"{answer.completion_tokens} tokens, {answer.tokens_per_second:.1f} tokens/s, ended by {answer.finish_reason}"
+    typer.echo(f"[{summary}; {answer.tag_checks} tag checks]", err=True)
+
+
+def serve(
+    engine: EngineArgument,
+    http: Annotated[int, typer.Option(help="Triton HTTP port; 0 takes a free one.")] = 8000,
+    grpc: Annotated[int, typer.Option(help="Triton gRPC port; 0 takes a free one.")] = 8001,
+    metrics: Annotated[int, typer.Option(help="Triton metrics port; 0 takes a free one.")] = 8002,
+    openai: Annotated[int, typer.Option(help="Port of the OpenAI-compatible front; 0 takes a free one.")] = 9000,
+    host: Annotated[str, typer.Option(help="Address to listen on. There is no password: keep it local.")] = "127.0.0.1",
+    guard: _Guard = None,
+    max_batch_size: _Batch = None,
+    max_seq_len: _Seq = None,
+    kv_cache_tokens: _KvTokens = None,
+    kv_cache_bytes: _KvBytes = None,
+    memory_fraction: _Fraction = None,
+    home: HomeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Serve an engine on a real Triton server, with an OpenAI-compatible front, until Ctrl-C.
+
+    Standard output says where it answers, once everything is ready; Triton's log goes to standard error.
+    """
+    from roundhouse.build.engine import EngineStore
+
+    from .deployment import Ports, run_deployment
+    from .endpoints_view import endpoints_json, endpoints_text
+
+    place = home_at(home)
+    overrides = _overrides(
+        guard=guard,
+        max_batch_size=max_batch_size,
+        max_seq_len=max_seq_len,
+        kv_cache_tokens=kv_cache_tokens,
+        kv_cache_bytes=kv_cache_bytes,
+        memory_fraction=memory_fraction,
+    )
+    run_deployment(
+        EngineStore(place).find(engine),
+        place,
+        ports=Ports(host=host, http=http, grpc=grpc, metrics=metrics, openai=openai),
+        overrides=overrides,
+        on_ready=lambda endpoints: typer.echo(endpoints_json(endpoints) if json else endpoints_text(endpoints)),
+        on_log=lambda line: typer.echo(line, err=True),
+    )
+
+
+def demo(home: HomeOption = None, json: JsonOption = False) -> None:
+    """Build the demo model, serve it on Triton, ask it through both endpoints, and show what was measured."""
+    from .demo import run_demo
+
+    report = run_demo(home_at(home), quiet=json)
+    if json:
+        print_json(report.model_dump(mode="json"))
+
+
+def doctor(home: HomeOption = None, json: JsonOption = False) -> None:
+    """Say what this machine can do, and why not. Exit code 1 when the torch target cannot build or serve."""
+    from .doctor import diagnose, doctor_table
+
+    findings = diagnose(home_at(home))
+    if json:
+        print_json({"findings": [finding.model_dump(mode="json") for finding in findings]})
+    else:
+        answer_console().print(doctor_table(findings))
+    if any(finding.state == "missing" for finding in findings):
+        raise typer.Exit(1)
+
+
+def _ignore(text: str) -> None:
+    pass
+
+
+def _show_piece(text: str) -> None:
+    typer.echo(text, nl=False)
+
+
+def _overrides(**values: object) -> Overrides:
+    """Settings from the command line.
+
+    Raises:
+        UsageError: naming the option that does not fit.
+    """
+    from pydantic import ValidationError
+
+    from roundhouse.errors import UsageError
+
+    from .settings import Overrides
+
+    try:
+        return Overrides.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        option = "--" + str(problem["loc"][0]).replace("_", "-")
+        raise UsageError(f"{option} {problem['input']}: {problem['msg']}") from None

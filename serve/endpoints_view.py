@@ -1,0 +1,35 @@
+"""Where a deployment answers, with commands to try it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .deployment import Endpoints
+
+__all__ = ["endpoints_json", "endpoints_text"]
+
+
+def endpoints_json(endpoints: Endpoints) -> str:
+    """One line of JSON."""
+    return json.dumps(asdict(endpoints))
+
+
+def endpoints_text(endpoints: Endpoints) -> str:
+    """Endpoints and ready-made commands."""
+    question = {"model": endpoints.model, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    prompt = {"model": endpoints.model, "prompt": "The capital of France is", "max_tokens": 16}
+    path, body = ("chat/completions", question) if endpoints.chat else ("completions", prompt)
+    triton = {"text_input": "The capital of France is", "sampling_param_max_tokens": 16, "streaming": True}
+    return f"""{endpoints.model} is ready.
+  OpenAI        {endpoints.openai}
+  Triton HTTP   {endpoints.http}
+  Triton gRPC   {endpoints.grpc}
+  metrics       {endpoints.metrics}
+
+  curl {endpoints.openai}/{path} -H 'content-type: application/json' -d '{json.dumps(body)}'
+  curl -N {endpoints.http}/v2/models/{endpoints.model}/generate_stream -d '{json.dumps(triton)}'
+
+Ctrl-C stops it."""
