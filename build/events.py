@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Event", "OnEvent", "Reporter", "StageFinished", "StageProgress", "StageStarted", "Warned"]
+__all__ = ["Event", "OnEvent", "OnStep", "Reporter", "Stage", "StageFinished", "StageProgress", "StageStarted", "Warned"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Warned:
 
 Event = StageStarted | StageProgress | StageFinished | Warned
 OnEvent = Callable[[Event], None]
+OnStep = Callable[[int, int], None]
+"""Told (done, total) equal steps."""
 
 
 class Stage:

@@ -66,10 +66,10 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
             return Built(Engine.open(target), new=False)
         _require_memory(plan)
         checkpoint = place.folder / CHECKPOINT
-        with report.stage("load", f"{plan.base_bytes / 1e6:,.0f} MB of weights as bf16") as stage:
+        with report.stage("load", "the base as bf16, and its logits on held-out text") as stage:
             base, tokenizer = load_base(model.folder), _load_tokenizer(model)
             held_out = token_windows(tokenizer, held_out_text(), windows=_QUALITY_WINDOWS, tokens=_QUALITY_TOKENS)
-            base_logits = logits(base, held_out)
+            base_logits = logits(base, held_out, stage.progress)
             stage.result = f"{plan.shape.architecture}, {plan.shape.layers} layers"
         with report.stage("calibrate", f"searching scales for {recipe.weights} weights and {recipe.kv_cache} KV") as stage:
             _seed(recipe.seed)
@@ -80,9 +80,11 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
             write_checkpoint(base, tokenizer, recipe, checkpoint)
             del base
             stage.result = f"{plan.base_bytes:,} → {plan.checkpoint_bytes:,} bytes"
-        with report.stage("verify", "every tensor against the base, then logits on held-out text") as stage:
-            verified = verify_checkpoint(model, checkpoint, recipe, plan)
-            quality = _measure_quality(checkpoint, verified.kv_scales, held_out, base_logits)
+        with report.stage("verify", "every tensor against the base, element by element") as stage:
+            verified = verify_checkpoint(model, checkpoint, recipe, plan, stage.progress)
+            stage.result = f"{len(verified.modules)} modules accounted for; KV scales {verified.kv_scales.state}"
+        with report.stage("measure", "the engine's logits against the base's on held-out text") as stage:
+            quality = _measure_quality(checkpoint, verified.kv_scales, held_out, base_logits, stage)
             stage.result = f"KL {quality.kl:.3f}, top-1 agreement {quality.top1_agreement:.1%}"
         with report.stage("compile", f"for the {recipe.target} target") as stage:
             # The torch target runs the checkpoint as it is; other targets compile here.
@@ -171,10 +173,12 @@ def _seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _measure_quality(checkpoint: Path, kv_scales: KvScaleReport, windows: torch.Tensor, base_logits: torch.Tensor) -> Quality:
+def _measure_quality(
+    checkpoint: Path, kv_scales: KvScaleReport, windows: torch.Tensor, base_logits: torch.Tensor, stage: Stage
+) -> Quality:
     import torch
 
-    engine_logits = logits(plain_model(checkpoint, kv_scales, torch.bfloat16), windows)
+    engine_logits = logits(plain_model(checkpoint, kv_scales, torch.bfloat16), windows, stage.progress)
     if not bool(torch.isfinite(engine_logits).all()):
         raise BuildError("the quantized model's logits are not finite", hint="Try FP8 or BF16 weights for this model.")
     return compare_logits(base_logits, engine_logits, windows, text=HELD_OUT_NAME)

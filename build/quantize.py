@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundhouse.errors import BuildError, UsageError
 
+from .events import OnStep
 from .quiet import quiet_libraries
 from .recipe import Recipe
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 __all__ = ["calibrate", "load_base", "token_windows", "write_checkpoint"]
-
-OnStep = Callable[[int, int], None]
 
 
 def load_base(folder: Path) -> PreTrainedModel:

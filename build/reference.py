@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .events import OnStep
 from .kv_scales import KvScaleReport
 from .quiet import quiet_libraries
 from .weights import Tensors, dequantize, quantized_linear
@@ -56,14 +57,15 @@ def plain_model(folder: Path, kv_scales: KvScaleReport, dtype: torch.dtype) -> P
     return model
 
 
-def logits(model: PreTrainedModel, windows: torch.Tensor) -> torch.Tensor:
-    """Teacher-forced logits: int64 [W, T] → float32 [W, T, V], one window at a time."""
+def logits(model: PreTrainedModel, windows: torch.Tensor, on_step: OnStep) -> torch.Tensor:
+    """Teacher-forced logits: int64 [W, T] → float32 [W, T, V], one window at a time; ``on_step`` hears of each."""
     import torch
 
     out = torch.empty(*windows.shape, model.config.vocab_size)
     with torch.no_grad():
-        for window, rows in zip(windows, out, strict=True):
+        for done, (window, rows) in enumerate(zip(windows, out, strict=True), start=1):
             rows.copy_(model(input_ids=window[None], use_cache=False).logits[0])
+            on_step(done, len(windows))
     return out
 
 

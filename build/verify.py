@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from roundhouse.errors import ModelError, VerifyError
 
 from .checkpoint import Checkpoint, read_checkpoint
+from .events import OnStep
 from .kv_scales import KvScaleReport, classify_kv_scales
 from .plan import Plan, is_quantized
 from .recipe import Recipe
@@ -47,8 +48,8 @@ class Verified:
     kv_scales: KvScaleReport
 
 
-def verify_checkpoint(base: Model, folder: Path, recipe: Recipe, plan: Plan) -> Verified:
-    """Compare a written checkpoint with its base and its plan.
+def verify_checkpoint(base: Model, folder: Path, recipe: Recipe, plan: Plan, on_step: OnStep) -> Verified:
+    """Compare a written checkpoint with its base and its plan; ``on_step`` hears of each quantized tensor.
 
     Raises:
         VerifyError: naming every tensor that is not as it should be.
@@ -63,7 +64,8 @@ def verify_checkpoint(base: Model, folder: Path, recipe: Recipe, plan: Plan) -> 
     problems = _unexplained(written, to_quantize | kept)
     folded, fold_problems = _check_kept(originals, tensors, kept, modules)
     problems += fold_problems
-    for name in sorted(to_quantize):
+    for done, name in enumerate(sorted(to_quantize), start=1):
+        on_step(done, len(to_quantize))
         module = name.removesuffix(".weight")
         try:
             linear = quantized_linear(tensors, module)

@@ -31,7 +31,9 @@ def verify_changed(tiny_engine: Engine, tmp_path: Path) -> Callable[[Callable[[T
         change(tensors)
         save_file(tensors, folder / "model.safetensors")
         manifest = tiny_engine.manifest
-        return verify_checkpoint(read_model(Path(manifest.recipe.model)), folder, manifest.recipe, manifest.plan)
+        return verify_checkpoint(
+            read_model(Path(manifest.recipe.model)), folder, manifest.recipe, manifest.plan, lambda done, total: None
+        )
 
     return run
 
@@ -90,4 +92,4 @@ def test_experts_that_were_left_unquantized_are_noticed(tmp_path: Path, tiny_eng
     changed = read_model(folder)
     assert not is_quantized(changed.checkpoint.tensors["model.layers.0.mlp.experts"], manifest.recipe)
     with pytest.raises(VerifyError, match=r"model\.layers\.0\.mlp\.experts is missing"):
-        verify_checkpoint(changed, tiny_engine.checkpoint, manifest.recipe, manifest.plan)
+        verify_checkpoint(changed, tiny_engine.checkpoint, manifest.recipe, manifest.plan, lambda done, total: None)
