@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from roundhouse.errors import BuildError
+
+from .events import OnStep
+from .kv_scales import KvScaleReport
+from .texts import HELD_OUT_NAME, held_out_text
+
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedModel
 
-__all__ = ["Quality", "compare_logits"]
+__all__ = ["HELD_OUT_TOKENS", "HeldOut", "Quality", "compare_logits", "judge_base", "judge_engine"]
+
+_WINDOWS, _WINDOW_TOKENS = 4, 256
+HELD_OUT_TOKENS = _WINDOWS * _WINDOW_TOKENS
+"""Most tokens that quality is measured on."""
 
 
 class Quality(BaseModel):
@@ -27,6 +40,39 @@ class Quality(BaseModel):
     """Mean KL(base ‖ engine) over positions, in nats."""
     top1_agreement: float
     """Share of positions where both put the same token first, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out tokens int64 [W, T] and what the base made of them, float32 [W, T, V]."""
+
+    windows: torch.Tensor
+    base_logits: torch.Tensor
+
+
+def judge_base(base: PreTrainedModel, tokenizer: Any, on_step: OnStep) -> HeldOut:
+    """Run the base on the held-out text, before quantizing changes it."""
+    from .quantize import token_windows
+    from .reference import logits
+
+    windows = token_windows(tokenizer, held_out_text(), windows=_WINDOWS, tokens=_WINDOW_TOKENS)
+    return HeldOut(windows, logits(base, windows, on_step))
+
+
+def judge_engine(checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, on_step: OnStep) -> Quality:
+    """Run a written checkpoint on the same text and compare.
+
+    Raises:
+        BuildError: its logits are not finite numbers.
+    """
+    import torch
+
+    from .reference import logits, plain_model
+
+    engine_logits = logits(plain_model(checkpoint, kv_scales, torch.bfloat16), held_out.windows, on_step)
+    if not bool(torch.isfinite(engine_logits).all()):
+        raise BuildError("the quantized model's logits are not finite", hint="Try FP8 or BF16 weights for this model.")
+    return compare_logits(held_out.base_logits, engine_logits, held_out.windows, text=HELD_OUT_NAME)
 
 
 def compare_logits(base: torch.Tensor, engine: torch.Tensor, token_ids: torch.Tensor, *, text: str) -> Quality:

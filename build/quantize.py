@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundhouse.errors import BuildError, UsageError
+from roundhouse.errors import BuildError, ModelError, UsageError
 
 from .events import OnStep
 from .quiet import quiet_libraries
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-__all__ = ["calibrate", "load_base", "token_windows", "write_checkpoint"]
+__all__ = ["calibrate", "load_base", "load_tokenizer", "token_windows", "write_checkpoint"]
 
 
 def load_base(folder: Path) -> PreTrainedModel:
@@ -45,19 +45,39 @@ def token_windows(tokenizer: Any, text: str, *, windows: int, tokens: int) -> to
     return ids[: whole * tokens].view(whole, tokens)
 
 
-def calibrate(model: PreTrainedModel, recipe: Recipe, group: int | None, windows: torch.Tensor, on_step: OnStep) -> None:
+def load_tokenizer(folder: Path) -> Any:
+    """Load a model folder's tokenizer. Remote code is never run.
+
+    Raises:
+        ModelError: there is none, or it cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_libraries():
+            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"{folder} has no usable tokenizer: {error}") from None
+
+
+def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe, group: int | None, on_step: OnStep) -> None:
     """Find weight, input and KV scales; the model then simulates its quantized self.
 
     Args:
         model: bf16 base model, changed in place.
+        tokenizer: the model's.
+        text: calibration text; the recipe says how much of it is used.
         recipe: which weights, which KV, how much search.
         group: INT4 group size, or None.
-        windows: int64 [W, T] calibration tokens.
         on_step: told (done, total) forward passes.
     """
+    import torch
+
     config = _modelopt_config(recipe, group)
     if config is None:
         return
+    torch.manual_seed(recipe.seed)
+    windows = token_windows(tokenizer, text, windows=recipe.calibration.samples, tokens=recipe.calibration.tokens)
     # AWQ runs the text twice: once for activation statistics, once to search scales.
     total = len(windows) * (2 if recipe.weights == "int4_awq" else 1)
     steps = _counter(total, on_step)
@@ -66,8 +86,6 @@ def calibrate(model: PreTrainedModel, recipe: Recipe, group: int | None, windows
         for window in windows:
             quantized(input_ids=window[None], use_cache=False)
             next(steps)
-
-    import torch
 
     with torch.no_grad(), quiet_libraries():
         import modelopt.torch.quantization as mtq

@@ -44,8 +44,8 @@ class Recipe(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str
-    name: str | None = None
+    model: str = Field(min_length=1)
+    name: str | None = Field(default=None, min_length=1)
     target: Target = "torch"
     role: Literal["aggregated", "prefill", "decode"] = "aggregated"
     weights: Weights = "int4_awq"

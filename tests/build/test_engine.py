@@ -1,0 +1,100 @@
+"""Engines on disk: damage is named, lookup is forgiving but never guesses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from roundhouse.build.engine import Engine, EngineStore
+from roundhouse.build.home import Home
+from roundhouse.errors import EngineError, UsageError
+
+
+@pytest.fixture
+def copied(tiny_engine: Engine, tmp_path: Path) -> tuple[EngineStore, Path]:
+    """A store of its own with a copy of the tiny engine."""
+    store = EngineStore(Home(tmp_path))
+    shutil.copytree(tiny_engine.folder, store.path(tiny_engine.manifest.id))
+    return store, store.path(tiny_engine.manifest.id)
+
+
+def test_an_intact_engine_verifies(copied: tuple[EngineStore, Path]) -> None:
+    Engine.open(copied[1]).verify()
+
+
+def test_a_truncated_file_is_noticed_at_open(copied: tuple[EngineStore, Path]) -> None:
+    weights = copied[1] / "checkpoint" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(EngineError, match=r"model\.safetensors has .* bytes instead of"):
+        Engine.open(copied[1])
+
+
+def test_a_missing_file_is_noticed_at_open(copied: tuple[EngineStore, Path]) -> None:
+    (copied[1] / "checkpoint" / "tokenizer.json").unlink()
+    with pytest.raises(EngineError, match=r"tokenizer\.json is missing"):
+        Engine.open(copied[1])
+
+
+def test_a_changed_byte_is_noticed_by_verify(copied: tuple[EngineStore, Path]) -> None:
+    config = copied[1] / "checkpoint" / "config.json"
+    config.write_bytes(config.read_bytes().replace(b"{", b"[", 1))
+    with pytest.raises(EngineError, match=r"config\.json has changed"):
+        Engine.open(copied[1]).verify()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}'])
+def test_a_manifest_that_cannot_be_read_is_said(copied: tuple[EngineStore, Path], text: str) -> None:
+    (copied[1] / "engine.json").write_text(text)
+    with pytest.raises(EngineError, match="cannot be read by this version"):
+        Engine.open(copied[1])
+
+
+def test_unknown_manifest_keys_are_not_dropped(copied: tuple[EngineStore, Path]) -> None:
+    path = copied[1] / "engine.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"from_the_future": 1}))
+    with pytest.raises(EngineError, match="cannot be read by this version"):
+        Engine.open(copied[1])
+
+
+def test_an_engine_is_found_by_id_prefix_name_and_folder(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    name = Engine.open(folder).manifest.name
+    for wanted in (folder.name, folder.name[:5], name, str(folder)):
+        assert store.find(wanted).folder == folder
+
+
+@pytest.mark.parametrize("wanted", ["zzz", "", "."])
+def test_nothing_is_found_for_what_is_not_there(copied: tuple[EngineStore, Path], wanted: str) -> None:
+    with pytest.raises(UsageError):
+        EngineStore(Home(copied[0].folder / "other")).find(wanted)
+
+
+def test_a_name_that_two_engines_share_is_not_guessed(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    other = folder.with_name("0" * 16)
+    shutil.copytree(folder, other)
+    manifest = other / "engine.json"
+    manifest.write_text(manifest.read_text().replace(folder.name, other.name))
+    with pytest.raises(UsageError, match="could be several engines"):
+        store.find(Engine.open(folder).manifest.name)
+
+
+def test_damaged_engines_are_listed_apart_and_can_be_removed_by_id(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    (folder / "engine.json").unlink()
+    assert list(store) == []
+    assert [name for name, _ in store.damaged()] == [folder.name]
+    store.remove(store.locate(folder.name))
+    assert store.damaged() == []
+    assert not folder.exists()
+
+
+def test_only_engines_of_the_store_are_removed(copied: tuple[EngineStore, Path], tmp_path: Path) -> None:
+    store, folder = copied
+    outside = tmp_path / "outside"
+    shutil.copytree(folder, outside)
+    with pytest.raises(UsageError, match="is not in"):
+        store.locate(str(outside))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roundhouse.build.home import Home
+from roundhouse.build.sources import fetch_detail, fetch_model, fingerprint, read_model
+from roundhouse.errors import ModelError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_a_folder_is_taken_as_it_is(tiny_model, home: Home) -> None:
+    folder = tiny_model("llama")
+    assert fetch_detail(str(folder), home) is None
+    assert fetch_model(str(folder), home) == folder
+
+
+@pytest.mark.parametrize("source", ["/nowhere", "nowhere", "./org/name", "demo:other"])
+def test_a_source_that_is_nothing_is_named(source: str, home: Home) -> None:
+    with pytest.raises(ModelError, match="there is no model"):
+        fetch_detail(source, home)
+    with pytest.raises(ModelError, match="there is no model"):
+        fetch_model(source, home)
+
+
+def test_a_missing_gguf_file_is_named(home: Home) -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.gguf does not exist"):
+        fetch_model("nowhere.gguf", home)
+
+
+def test_a_file_that_is_no_gguf_is_refused_and_leaves_nothing(tmp_path: Path, home: Home) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(64))
+    with pytest.raises(ModelError, match=r"broken\.gguf cannot be read as a GGUF model"):
+        fetch_model(str(broken), home)
+    assert list((home.cache / "models").iterdir()) == []
+
+
+def test_a_hub_id_without_a_network_says_what_to_do(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub.constants
+
+    # The hub's own offline switch: what it raises is what a machine without a network sees.
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(home.path / "hub"))
+    with pytest.raises(ModelError, match="org/name could not be downloaded") as refused:
+        fetch_model("org/name", home)
+    assert "give its folder" in str(refused.value.hint)
+
+
+def test_a_fingerprint_follows_content_not_place(tiny_model, tmp_path: Path) -> None:
+    import shutil
+
+    original = tiny_model("llama")
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(original, copy)
+    assert fingerprint(read_model(copy)) == fingerprint(read_model(original))
+    (copy / "tokenizer_config.json").write_text("{}")
+    assert fingerprint(read_model(copy)) != fingerprint(read_model(original))
