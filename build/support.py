@@ -14,7 +14,7 @@ from .recipe import Recipe
 
 __all__ = ["Problem", "unavailable_reason", "unsupported"]
 
-_CHECKED_KEYS = ("weights", "kv_cache", "activations", "kv_layout", "guard")
+_CHECKED_KEYS = ("weights", "quantize_scope", "activations", "kv_cache", "kv_layout", "attention_data_parallel", "guard")
 
 
 class Problem(BaseModel):
@@ -36,7 +36,8 @@ def unsupported(recipe: Recipe, shape: ModelShape) -> list[Problem]:
         return [Problem(code="target", where="target", message=f"{recipe.target}: {reason}", legal_alternatives=runnable)]
     problems = [_architecture(target["architectures"], shape)]
     for key in _CHECKED_KEYS:
-        value = str(getattr(recipe, key))
+        chosen = getattr(recipe, key)
+        value = str(chosen).lower() if isinstance(chosen, bool) else str(chosen)
         verdict = target[key].get(value, "not in the support table")
         if verdict is not True:
             legal = tuple(name for name, entry in target[key].items() if entry is True)

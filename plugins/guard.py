@@ -40,11 +40,9 @@ class TorchPageGuard:
         tags = torch.from_numpy(page_tags).to(page_table.device)
         counted = torch.arange(columns, device=page_table.device)[None] < page_count[:, None]
         in_range = (page_table >= 0) & (page_table < pages)
-        if pages:
-            differs = tags[page_table.clamp(0, pages - 1).long()] != expected_tags
-        else:
-            differs = torch.ones_like(in_range)
-        bad = torch.cat((counted & (~in_range | differs), (page_count > columns)[:, None]), dim=1)
+        # Any page stands in for one out of range, and any row of tags for an empty table: `in_range` decides there.
+        found = tags[page_table.clamp(0, pages - 1).long()] if pages else expected_tags
+        bad = torch.cat((counted & (~in_range | (found != expected_tags)), (page_count > columns)[:, None]), dim=1)
         wrong = bad.any(1) | (page_count < 0)
         if not bool(wrong.any()):
             return []

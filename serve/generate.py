@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from roundhouse.build.hardware import this_machine
 from roundhouse.errors import RequestError, RoundhouseError, UsageError
 
+from .engine.admission import check_sampling
 from .engine.request import Failure, Request, SamplingParams
 from .openai.chat import load_chat_template
 from .openai.schemas import ChatMessage
@@ -68,6 +69,7 @@ def generate(
 
     if chat and not engine.manifest.chat:
         raise UsageError("this engine's tokenizer has no chat template", hint="Use --raw to continue the prompt as it is.")
+    _check(sampling)  # before anything is loaded
     settings = EngineSettings.for_engine(
         engine,
         overrides,
@@ -105,6 +107,13 @@ def generate(
         tag_checks=status.tag_checks,
         tag_mismatches=status.tag_mismatches,
     )
+
+
+def _check(sampling: SamplingParams) -> None:
+    try:
+        check_sampling(sampling)
+    except RequestError as error:
+        raise UsageError(error.message) from None
 
 
 def _error(failure: Failure) -> RoundhouseError:

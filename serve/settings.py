@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roundhouse.build.engine import Engine
+from roundhouse.build.kv_layout import gqa_layout
 from roundhouse.build.plan import KvBudget, kv_budget
 from roundhouse.build.recipe import Recipe, recipe_from
 from roundhouse.errors import UsageError
@@ -67,7 +68,7 @@ class EngineSettings(BaseModel):
         max_seq_len = recipe.max_seq_len or plan.max_seq_len
         if max_seq_len > plan.shape.max_positions:
             raise UsageError(f"max_seq_len {max_seq_len} is above the model's {plan.shape.max_positions} positions")
-        layout = plan.kv_layout
+        layout = gqa_layout(plan.shape, "float32") if precision == "reference" else plan.kv_layout
         kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=plan.weight_bytes, free_memory=free_memory)
         if kv.pages == 0:
             raise UsageError(f"no KV page fits ({kv.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
@@ -77,7 +78,7 @@ class EngineSettings(BaseModel):
                 max_batch_size=recipe.max_batch_size,
                 max_seq_len=max_seq_len,
                 max_num_tokens=recipe.max_num_tokens,
-                guard=recipe.guard,  # type: ignore[arg-type]  # checked by pydantic
+                guard=recipe.guard,
                 precision=precision,
                 kv=kv,
             )

@@ -19,6 +19,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     """Prompt tokens of admitted requests."""
     tokens_out: int
     tag_checks: int
-    """Batched comparisons made, one a step."""
+    """Batched comparisons made: one a step, and one more when rows had to be dropped."""
     tag_mismatches: int
     """Requests that were ended because a page's tag was not the one they were issued."""

@@ -8,6 +8,7 @@ from roundhouse.errors import ServeError
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
+
     from ..engine.loop import EngineLoop
     from ..settings import EngineSettings
 

@@ -111,6 +111,8 @@ def test_no_group_size_at_all_is_said() -> None:
         ({"weights": "nvfp4"}, "weights"),
         ({"activations": "int8"}, "activations"),
         ({"tensor_parallel": 2}, "tensor_parallel"),
+        ({"quantize_scope": "routed_experts"}, "quantize_scope"),
+        ({"attention_data_parallel": True}, "attention_data_parallel"),
         ({"guard": "tags+content"}, "guard"),
         ({"kv_layout": "flashmla-fp8"}, "kv_layout"),
         ({"max_seq_len": 1024}, "max_seq_len"),

@@ -33,6 +33,7 @@ def test_a_recipe_file_is_read_and_frozen(tmp_path: Path) -> None:
         ({"model": "m", "weights": "int3"}, "weights: .*got 'int3'"),
         ({"model": "m", "page_tokens": 0}, "page_tokens: .*got 0"),
         ({"model": "m", "group_size": -1}, "group_size -1"),
+        ({"model": "m", "guard_sample": 0.5}, "guard_sample belongs to"),
         ({"model": "m", "memory_fraction": 1.5}, "memory_fraction"),
         ({"model": "m", "memory_fraction": 0.5, "kv_cache_tokens": 10}, "memory_fraction and kv_cache_tokens exclude"),
     ],

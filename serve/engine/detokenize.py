@@ -1,0 +1,59 @@
+"""Tokens to text, piece by piece: joined pieces are the full decode, and stop strings end it anywhere."""
+
+from __future__ import annotations
+
+from roundhouse.errors import RequestError
+
+from .stop_strings import StopStrings
+from .tokenizer import EngineTokenizer
+
+__all__ = ["TextStream"]
+
+
+class TextStream:
+    """The text of one request.
+
+    An incomplete character is held back until it is complete or the text ends; so is what may be the
+    start of a stop string. Special tokens give no text.
+    """
+
+    def __init__(self, tokenizer: EngineTokenizer, stop: tuple[str, ...]) -> None:
+        from tokenizers.decoders import DecodeStream
+
+        self._tokenizer = tokenizer
+        self._stream = DecodeStream(skip_special_tokens=True)
+        self._visible: list[int] = []
+        self._unfed: list[int] = []
+        self._decoded = ""
+        self._stops = StopStrings(stop)
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The stop string that ended the text, or None."""
+        return self._stops.found
+
+    def push(self, token_id: int) -> str:
+        """Take one token; returns the text that is now certain, often empty. Nothing follows a stop string.
+
+        Raises:
+            RequestError: ``internal``, the tokenizer cannot decode these tokens step by step.
+        """
+        if not self._tokenizer.shows_text(token_id):
+            return ""
+        self._visible.append(token_id)
+        self._unfed.append(token_id)
+        # A run of byte tokens decodes as a whole: one more may turn earlier ones into replacement characters.
+        if self._tokenizer.is_byte(token_id):
+            return ""
+        try:
+            piece = self._stream.step(self._tokenizer.backend, self._unfed) or ""
+        except Exception as error:  # the library raises nothing more specific
+            raise RequestError("internal", f"the tokenizer cannot decode step by step: {error}") from None
+        self._unfed = []
+        self._decoded += piece
+        return self._stops.push(piece)
+
+    def finish(self) -> str:
+        """The text ends here: returns everything that was held back."""
+        rest = self._tokenizer.decode(self._visible)[len(self._decoded) :]
+        return self._stops.push(rest) + self._stops.finish()

@@ -1,0 +1,45 @@
+"""What the engine loop asks of a runtime: prepare a batch on the device, then run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from .arrays import Float32Array
+from .batch import StepBatch
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["PreparedBatch", "Runtime"]
+
+
+@dataclass(frozen=True)
+class PreparedBatch:
+    """A batch on the device. These tables are the ones attention reads, so these are what the guard checks."""
+
+    page_table: torch.Tensor
+    """int32 [B, M], −1 where unused."""
+    page_count: torch.Tensor
+    """int32 [B]"""
+    expected_tags: torch.Tensor
+    """int32 [B, M]"""
+
+
+Prepared = TypeVar("Prepared", bound=PreparedBatch)
+
+
+class Runtime(Protocol[Prepared]):
+    """Runs batches of one loaded model. Keeps keys and values in pages; knows nothing of requests."""
+
+    def prepare(self, batch: StepBatch) -> Prepared:
+        """Put a batch's tables on the device. Reads and writes no page."""
+        ...
+
+    def forward(self, prepared: Prepared) -> Float32Array:
+        """Run a prepared batch: write its keys and values into its pages, and attend to what pages hold.
+
+        Returns:
+            float32 [R, V]: logits of the batch's ``sample_rows``.
+        """
+        ...

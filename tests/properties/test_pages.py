@@ -1,0 +1,190 @@
+"""The page pool and the scheduler under random use, with the pool exactly exhausted again and again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import cast
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+
+from roundhouse.errors import ServeError
+from roundhouse.plugins.page_tag import PageTagTracker
+from roundhouse.serve.engine.detokenize import TextStream
+from roundhouse.serve.engine.pool import Grant, PagePool
+from roundhouse.serve.engine.request import SamplingParams
+from roundhouse.serve.engine.sampling import Sampler
+from roundhouse.serve.engine.scheduler import Scheduler
+from roundhouse.serve.engine.sequence import Sequence
+from roundhouse.serve.engine.tokenizer import EngineTokenizer
+
+PAGES = 12
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """Holders take, share, give back and condemn pages; each holder is a list of grants."""
+
+    holders = Bundle("holders")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = PagePool(PAGES, PageTagTracker(PAGES, first_tag=2**31 - 4))
+        self.live: list[list[Grant]] = []
+
+    @rule(target=holders, count=st.integers(0, PAGES))
+    def grant(self, count: int) -> object:
+        free = self.pool.free
+        grants = self.pool.grant(count)
+        assert (grants is None) == (count > free)
+        if grants is None:
+            assert self.pool.free == free
+            return multiple()
+        assert len({grant.page for grant in grants}) == count
+        self.live.append(grants)
+        return grants
+
+    @precondition(lambda self: self.pool.free)
+    @rule(target=holders)
+    def take_all_that_is_left(self) -> list[Grant]:
+        grants = self.pool.grant(self.pool.free)
+        assert grants
+        assert self.pool.free == 0
+        assert self.pool.grant(1) is None
+        self.live.append(grants)
+        return grants
+
+    @rule(target=holders, grants=holders)
+    def share(self, grants: list[Grant]) -> list[Grant]:
+        shared = [self.pool.share(grant) for grant in grants]
+        assert shared == grants
+        self.live.append(shared)
+        return shared
+
+    @rule(grants=consumes(holders))
+    def release(self, grants: list[Grant]) -> None:
+        self._forget(grants)
+        self.pool.release(grant.page for grant in grants)
+
+    @rule(grants=consumes(holders))
+    def quarantine(self, grants: list[Grant]) -> None:
+        self._forget(grants)
+        shared = {grant.page for other in self.live for grant in other}
+        alone = [grant.page for grant in grants if grant.page not in shared]
+        assert self.pool.quarantine([grant.page for grant in grants]) == alone
+
+    @invariant()
+    def holds(self) -> None:
+        self.pool.check_integrity([grant.page for grant in grants] for grants in self.live)
+        assert self.pool.free + self.pool.used + self.pool.quarantined == PAGES
+        for grants in self.live:
+            assert all(self.pool.tracker.page_tags[grant.page] == grant.tag for grant in grants)
+
+    def _forget(self, grants: list[Grant]) -> None:
+        del self.live[next(place for place, each in enumerate(self.live) if each is grants)]
+
+
+class SchedulerMachine(RuleBasedStateMachine):
+    """Requests come, run, finish, are cancelled and condemned. One that can run is never blocked for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrivals = 0
+
+    @initialize(batch=st.integers(1, 4), budget=st.integers(1, 9))
+    def start(self, batch: int, budget: int) -> None:
+        pool = PagePool(PAGES, PageTagTracker(PAGES))
+        self.budget, self.batch = budget, batch
+        self.scheduler = Scheduler(pool, page_tokens=4, max_batch_size=batch, max_num_tokens=budget)
+
+    @rule(prompt=st.integers(1, 30), new=st.integers(1, 20))
+    def arrive(self, prompt: int, new: int) -> None:
+        sequence = a_sequence(str(self.arrivals), prompt, new)
+        if self.scheduler.fits_ever(sequence):
+            self.arrivals += 1
+            self.scheduler.add(sequence)
+
+    @rule()
+    def step(self) -> None:
+        first = next(iter((*self.scheduler.running, *self.scheduler.waiting)), None)
+        batch, _ = self.scheduler.schedule()
+        counts = Counter({sequence.request_id: count for sequence, count in batch.runs})
+        assert len(counts) == len(batch.runs) <= self.batch
+        assert sum(counts.values()) == len(batch.token_ids) <= self.budget
+        if first is not None and self.scheduler.fits_ever(first):
+            assert batch.runs, "there is work, and nothing runs"
+        sampled = batch.sampled
+        for sequence, count in batch.runs:
+            assert len(sequence.grants) * 4 >= sequence.computed + count
+            sequence.computed += count
+        for sequence in sampled:
+            sequence.tokens.append(0)
+            if sequence.generated == sequence.max_new:
+                self.scheduler.finish(sequence)
+
+    @rule(data=st.data(), condemn=st.booleans())
+    def end_one(self, data: st.DataObject, condemn: bool) -> None:
+        live = [*self.scheduler.running, *self.scheduler.waiting]
+        if not live:
+            return
+        sequence = data.draw(st.sampled_from(live))
+        if condemn and self.scheduler.pool.quarantined < PAGES // 2:
+            self.scheduler.condemn(sequence)
+        else:
+            self.scheduler.finish(sequence)
+        for waiting in [s for s in self.scheduler.waiting if not self.scheduler.fits_ever(s)]:
+            self.scheduler.finish(waiting)
+
+    @invariant()
+    def holds(self) -> None:
+        if not hasattr(self, "scheduler"):
+            return
+        self.scheduler.check_integrity()
+        order = [int(sequence.request_id) for sequence in (*self.scheduler.running, *self.scheduler.waiting)]
+        assert order == sorted(order), "someone was overtaken"
+
+
+TestPool = PoolMachine.TestCase
+TestPool.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestScheduler = SchedulerMachine.TestCase
+TestScheduler.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+
+def a_sequence(name: str, prompt: int, new: int) -> Sequence:
+    """A sequence whose tokens mean nothing."""
+    params = SamplingParams(max_tokens=new)
+    text = TextStream(cast(EngineTokenizer, None), ())  # nothing is decoded here
+    return Sequence(name, [0] * prompt, prompt, new, params, Sampler(params), text)
+
+
+def test_a_page_without_a_holder_cannot_be_released_or_shared() -> None:
+    pool = PagePool(2, PageTagTracker(2))
+    grants = pool.grant(1)
+    assert grants
+    pool.release([grants[0].page])
+    for misuse in (lambda: pool.release([grants[0].page]), lambda: pool.share(grants[0]), lambda: pool.release([-1])):
+        with pytest.raises(ServeError, match="has no holder"):
+            misuse()
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda pool: pool._free.append(pool._free[0]), "page 1 is twice in the free list"),
+        (lambda pool: pool._free.append(0), "page 0 is free and held"),
+        (lambda pool: pool._free.remove(2), "page 2 is lost"),
+        (lambda pool: pool._quarantined.add(1), "page 1 is quarantined and free"),
+        (lambda pool: pool._holders.__setitem__(0, 2), "page 0 counts 2 holders, 1 hold it"),
+        (lambda pool: pool.tracker.page_tags.__setitem__(2, 9), "page 2 is not held and carries tag 9"),
+        (lambda pool: pool.tracker.page_tags.__setitem__(0, 0), "page 0 is held without a tag"),
+    ],
+)
+def test_every_violation_is_named(damage: object, problem: str) -> None:
+    pool = PagePool(3, PageTagTracker(3))
+    grants = pool.grant(1)
+    assert grants == [Grant(0, 1)]
+    pool.check_integrity([[0]])
+    damage(pool)  # type: ignore[operator]
+    with pytest.raises(ServeError, match=problem):
+        pool.check_integrity([[0]])

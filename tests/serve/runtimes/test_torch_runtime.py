@@ -1,0 +1,192 @@
+"""Real engines on the torch runtime: same tokens as transformers, bytes as planned, one request's fault its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from driving import MAX_SEQ_LEN, PAGE_TOKENS, drain, failure, random_prompt, request, serve, settings, tokens
+from safetensors.torch import load_file, save_file
+
+from roundhouse.build.kv_scales import KvScaleReport
+from roundhouse.build.reference import plain_model
+from roundhouse.errors import ModelError
+from roundhouse.serve.engine.loop import EngineLoop
+from roundhouse.serve.runtimes import create_loop
+from roundhouse.serve.runtimes.torch_model import load_model
+from roundhouse.serve.runtimes.torch_runtime import TorchRuntime
+from roundhouse.serve.settings import EngineSettings, Overrides
+
+ENGINES = [(family, "int4_awq") for family in ("llama", "qwen2", "qwen3", "mistral")] + [("llama", "bf16"), ("qwen2", "fp8")]
+"""Every family, and every kind of weights."""
+PROMPTS = {f"p{length}": random_prompt(length, seed=length) for length in (1, 5, 8, 13, 40, 90)}
+NEW = 24
+UNUSED_SCALES = KvScaleReport(state="not used")
+
+
+def generate(model: Any, prompt: list[int], new: int = NEW) -> list[int]:
+    ids = torch.tensor([prompt])
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False, eos_token_id=None, pad_token_id=0
+    )
+    return out[0, len(prompt) :].tolist()
+
+
+def requests() -> list[Any]:
+    return [request(name, prompt, max_tokens=NEW) for name, prompt in PROMPTS.items()]
+
+
+@pytest.mark.parametrize(("family", "weights"), ENGINES)
+def test_reference_tokens_equal_generate_alone_and_in_a_mixed_batch(build_engine, family: str, weights: str) -> None:
+    engine = build_engine(family, weights=weights, kv_cache="bf16")
+    model = plain_model(engine.checkpoint, UNUSED_SCALES, torch.float32)
+    expected = {name: generate(model, prompt) for name, prompt in PROMPTS.items()}
+    # A budget of 48 cuts the longer prompts into chunks that share steps with decoding rows.
+    loop = create_loop(engine, settings(precision="reference", max_num_tokens=48))
+    assert {name: tokens(outputs) for name, outputs in serve(loop, *requests()).items()} == expected
+    for each in requests()[:4]:
+        assert tokens(serve(loop, each)[each.request_id]) == expected[each.request_id]
+
+
+@pytest.mark.parametrize("budget", [1, 7, 16, 128])
+def test_reference_tokens_do_not_depend_on_chunks(build_engine, budget: int) -> None:
+    engine = build_engine("llama", weights="bf16", kv_cache="bf16")
+    expected = serve(create_loop(engine, settings(precision="reference")), *requests())
+    loop = create_loop(engine, settings(precision="reference", max_num_tokens=budget, max_batch_size=3))
+    got = serve(loop, *requests())
+    assert {name: tokens(outputs) for name, outputs in got.items()} == {n: tokens(o) for n, o in expected.items()}
+
+
+@pytest.mark.parametrize("kv_cache", ["bf16", "fp8"])
+@pytest.mark.parametrize(("family", "weights"), ENGINES)
+def test_logits_are_as_close_to_float32_as_transformers_in_bf16(build_engine, family: str, weights: str, kv_cache: str) -> None:
+    engine = build_engine(family, weights=weights, kv_cache=kv_cache)
+    prompt = random_prompt(64, seed=9)
+    with torch.no_grad():
+        exact, bf16 = (
+            plain_model(engine.checkpoint, engine.manifest.kv_scales, dtype)(torch.tensor([prompt])).logits[0].float()
+            for dtype in (torch.float32, torch.bfloat16)
+        )
+    got = all_logits(create_loop(engine, settings()), prompt)
+    assert (got - exact).norm() < 1.5 * (bf16 - exact).norm()
+
+
+def all_logits(loop: EngineLoop, prompt: list[int]) -> torch.Tensor:
+    """Logits at every position of a prompt that runs in one step."""
+    loop.submit(request("r", prompt))
+    batch, _ = loop._scheduler.schedule()
+    every_position = dataclasses.replace(batch, sample_rows=np.arange(len(prompt)))
+    return torch.from_numpy(loop._runtime.forward(loop._runtime.prepare(every_position)))
+
+
+@pytest.mark.parametrize(("family", "weights"), ENGINES)
+def test_weights_and_pages_take_the_planned_bytes(build_engine, family: str, weights: str) -> None:
+    engine = build_engine(family, weights=weights)
+    chosen = EngineSettings.for_engine(engine, Overrides(kv_cache_tokens=512), free_memory=1 << 30)
+    loop = create_loop(engine, chosen)
+    runtime = loop._runtime
+    assert isinstance(runtime, TorchRuntime)
+    assert runtime.weight_bytes == engine.manifest.plan.weight_bytes
+    assert runtime.pages.buffer.nbytes == chosen.kv.bytes == 512 * engine.manifest.plan.kv_bytes_per_token
+
+
+def test_the_reference_counts_its_own_pages(build_engine) -> None:
+    engine = build_engine("llama")
+    budget = Overrides(kv_cache_bytes=1 << 20)
+    chosen = EngineSettings.for_engine(engine, budget, free_memory=1 << 30, precision="reference")
+    assert create_loop(engine, chosen)._runtime.pages.buffer.nbytes == chosen.kv.bytes == 1 << 20
+
+
+def test_fp8_pages_hold_twice_the_tokens_of_bf16_pages_in_one_byte_budget(build_engine) -> None:
+    held = {}
+    for kv_cache in ("bf16", "fp8"):
+        engine = build_engine("llama", weights="bf16", kv_cache=kv_cache)
+        budget = Overrides(kv_cache_bytes=1 << 18, page_tokens=PAGE_TOKENS, max_batch_size=64)
+        chosen = EngineSettings.for_engine(engine, budget, free_memory=1 << 30)
+        loop = create_loop(engine, chosen)
+        assert loop._runtime.pages.buffer.nbytes == 1 << 18
+        for number in range(chosen.kv.pages):
+            loop.submit(request(f"r{number}", random_prompt(PAGE_TOKENS), max_tokens=PAGE_TOKENS + 1))
+        for _ in range(PAGE_TOKENS):
+            loop.step()
+        assert loop.pool.free == 0
+        assert loop.status().waiting
+        # The step that fills the last slots ends the first wave: every page was full of its tokens.
+        finished = [output for output in loop.step() if output.finish_reason == "length"]
+        held[kv_cache] = sum(output.prompt_tokens + output.completion_tokens - 1 for output in finished)
+        loop.check_integrity()
+    assert held["fp8"] == 2 * held["bf16"] == 1024
+
+
+def test_a_stale_tag_ends_that_request_and_changes_no_neighbour(build_engine) -> None:
+    loop = create_loop(build_engine("llama"), settings())
+    asked = {name: request(name, random_prompt(20, seed=seed), max_tokens=12) for seed, name in enumerate("abc")}
+    expected = serve(loop, *asked.values())
+    for each in asked.values():
+        loop.submit(each)
+    outputs = loop.step() + loop.step()
+    loop.pool.tracker.page_tags[loop._live["b"].grants[1].page] += 1
+    outputs += drain(loop)
+    by_name = {name: [output for output in outputs if output.request_id == name] for name in asked}
+    assert failure(by_name["b"]).code == "page_tag_mismatch"
+    assert by_name["a"] == expected["a"]
+    assert by_name["c"] == expected["c"]
+    assert loop.status().pages_quarantined == 4
+
+
+def test_the_guard_off_gives_the_same_tokens(build_engine) -> None:
+    engine = build_engine("llama")
+    with_guard = serve(create_loop(engine, settings()), *requests())
+    assert serve(create_loop(engine, settings(guard="off")), *requests()) == with_guard
+
+
+@pytest.mark.parametrize("kv_cache", ["bf16", "fp8"])
+def test_what_a_page_held_before_reaches_nobody(build_engine, kv_cache: str) -> None:
+    """Pages full of NaN, as a broken request would leave them, do not change who gets them next."""
+    loop = create_loop(build_engine("llama", weights="bf16", kv_cache=kv_cache), settings(pages=64))
+    expected = serve(loop, *requests()[:5])
+    loop._runtime.pages.buffer.fill_(0xFF)
+    assert serve(loop, *requests()[:5]) == expected
+
+
+def test_too_long_prompts_and_cancels_leave_the_neighbours_alone(build_engine) -> None:
+    loop = create_loop(build_engine("qwen3"), settings())
+    good = request("good", PROMPTS["p13"], max_tokens=NEW)
+    expected = tokens(serve(loop, good)["good"])
+    loop.submit(good)
+    loop.submit(request("long", random_prompt(MAX_SEQ_LEN)))
+    loop.submit(request("gone", PROMPTS["p40"], max_tokens=50))
+    outputs = loop.step() + loop.step()
+    loop.cancel("gone")
+    outputs += drain(loop)
+    assert tokens([output for output in outputs if output.request_id == "good"]) == expected
+    assert loop.status().pages_free == 64
+
+
+def test_a_prompt_may_be_text(build_engine, tokenizer) -> None:
+    loop = create_loop(build_engine("llama"), settings())
+    outputs = serve(loop, request("text", "The engine house"), request("ids", tokenizer.encode("The engine house")))
+    assert tokens(outputs["text"]) == tokens(outputs["ids"])
+    assert outputs["text"][0].prompt_tokens == len(tokenizer.encode("The engine house"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda t: t.pop("model.layers.1.mlp.up_proj.weight"), "model.layers.1.mlp.up_proj.weight is missing"),
+        (lambda t: t.update({"model.layers.2.extra": torch.zeros(3)}), "model.layers.2.extra has no place in the model"),
+        (lambda t: t.update({"model.norm.weight": torch.ones(3)}), "does not fit its config.json"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused_by_name(tiny_model, tmp_path: Path, damage: Any, message: str) -> None:
+    folder = shutil.copytree(tiny_model("mistral"), tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    damage(tensors)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=message):
+        load_model(folder, dtype=torch.bfloat16)

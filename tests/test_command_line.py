@@ -1,0 +1,141 @@
+"""The command line as a user meets it: exit codes, JSON, and errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.home import Home
+
+
+@pytest.fixture
+def roundhouse(session_home: Home):
+    """Run the real command in a process of its own."""
+
+    def run(*arguments: str, home: Path | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "roundhouse", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            input=stdin,
+            env={**os.environ, "ROUNDHOUSE_HOME": str(home or session_home.path), "COLUMNS": "120"},
+        )
+
+    return run
+
+
+def test_plan_answers_in_json(roundhouse, tiny_model) -> None:
+    result = roundhouse("plan", str(tiny_model("llama")), "--kv", "bf16", "--set", "kv_cache_tokens=640", "--json")
+    assert result.returncode == 0
+    plan = json.loads(result.stdout)
+    assert plan["legal"] is True
+    assert (plan["kv"]["pages"], plan["kv"]["binding_limit"]) == (40, "kv_cache_tokens")
+
+
+def test_a_refused_plan_ends_with_3_and_still_gives_numbers(roundhouse, tiny_model) -> None:
+    result = roundhouse("plan", str(tiny_model("llama")), "--weights", "nvfp4", "--json")
+    assert result.returncode == 3
+    plan = json.loads(result.stdout)
+    assert plan["legal"] is False
+    assert plan["problems"][0]["legal_alternatives"] == ["bf16", "fp8", "int4_awq"]
+    assert plan["kv_bytes_per_token"] > 0
+
+
+def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -> None:
+    result = roundhouse("build", str(tiny_model("llama")), "--group", "96", home=tmp_path)
+    assert result.returncode == 3
+    assert "96" in result.stderr
+    assert not (tmp_path / "engines").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["plan", "/nowhere"], 1, "there is no model '/nowhere'"),
+        (["plan", "nowhere.yaml"], 2, "nowhere.yaml does not exist"),
+        (["plan", "x", "--set", "kv_cache_memory_fracton=0.5"], 2, "did you mean 'memory_fraction'"),
+        (["plan", "x", "--set", "weights"], 2, "write KEY=VALUE"),
+        (["plan", "x", "--weights", "int3"], 2, "weights"),
+        (["build", "x", "--kv", "fp4"], 2, "kv_cache"),
+        (["engines", "show", "nothing"], 2, "'nothing' is not an engine"),
+        (["generate", "nothing", "hello"], 2, "'nothing' is not an engine"),
+        (["serve", "nothing"], 2, "'nothing' is not an engine"),
+        (["serve", "x", "--max-seq-len", "0"], 2, "--max-seq-len"),
+        (["serve", "x", "--guard", "maybe"], 2, "--guard"),
+        (["bogus"], 2, "No such command"),
+        (["plan"], 2, "Missing argument"),
+    ],
+)
+def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
+    result = roundhouse(*arguments, home=tmp_path)
+    assert result.returncode == code, result.stderr
+    assert words in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+
+
+def test_engines_are_listed_shown_and_verified(roundhouse, tiny_engine: Engine) -> None:
+    listed = json.loads(roundhouse("engines", "list", "--json").stdout)
+    assert tiny_engine.manifest.id in [engine["id"] for engine in listed["engines"]]
+    shown = json.loads(roundhouse("engines", "show", tiny_engine.manifest.id, "--json").stdout)
+    assert shown["kv_scales"]["state"] == "calibrated"
+    assert roundhouse("engines", "verify", tiny_engine.manifest.id).returncode == 0
+    for command in (["engines", "list"], ["engines", "show", tiny_engine.manifest.id]):
+        assert tiny_engine.manifest.id in roundhouse(*command).stdout
+
+
+def test_remove_asks_first(roundhouse, tiny_engine: Engine, tmp_path: Path) -> None:
+    import shutil
+
+    copy = Home(tmp_path).engines / tiny_engine.manifest.id
+    shutil.copytree(tiny_engine.folder, copy)
+    refused = roundhouse("engines", "remove", tiny_engine.manifest.id, home=tmp_path, stdin="n\n")
+    assert refused.returncode == 1
+    assert copy.exists()
+    removed = roundhouse("engines", "remove", tiny_engine.manifest.id, "--yes", "--json", home=tmp_path)
+    assert json.loads(removed.stdout) == {"removed": tiny_engine.manifest.id}
+    assert not copy.exists()
+
+
+def test_generate_streams_an_answer(roundhouse, tiny_engine: Engine) -> None:
+    answer = roundhouse("generate", tiny_engine.manifest.id, "Alice was", "--raw", "--max-tokens", "6", "--json")
+    assert answer.returncode == 0, answer.stderr
+    parsed = json.loads(answer.stdout)
+    assert parsed["completion_tokens"] == 6
+    assert parsed["finish_reason"] == "length"
+    assert (parsed["tag_checks"], parsed["tag_mismatches"]) == (6, 0)
+    streamed = roundhouse("generate", tiny_engine.manifest.id, "Alice was", "--raw", "--max-tokens", "6")
+    assert streamed.stdout.rstrip("\n") == parsed["text"].rstrip("\n")
+
+
+def test_generate_without_the_guard_checks_nothing(roundhouse, tiny_engine: Engine) -> None:
+    off = roundhouse("generate", tiny_engine.manifest.id, "Alice", "--max-tokens", "3", "--guard", "off", "--json")
+    assert json.loads(off.stdout)["tag_checks"] == 0
+
+
+@pytest.mark.parametrize("option", [["--top-k", "-1"], ["--top-p", "2"], ["--temperature", "nan"], ["--max-tokens", "-1"]])
+def test_impossible_sampling_is_a_usage_error(roundhouse, tiny_engine: Engine, option: list[str]) -> None:
+    result = roundhouse("generate", tiny_engine.manifest.id, "x", *option)
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_doctor_finds_what_the_torch_target_needs(roundhouse) -> None:
+    result = roundhouse("doctor", "--json")
+    assert result.returncode == 0
+    findings = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert {"Python", "numpy", "torch", "Triton", "NVIDIA GPU", "/dev/shm", "C++ compiler", "memory", "disk"} <= set(findings)
+    assert findings["Triton"]["state"] == findings["numpy"]["state"] == "ok"
+    assert roundhouse("doctor").returncode == 0
+
+
+def test_version(roundhouse) -> None:
+    from roundhouse import __version__
+
+    assert roundhouse("--version").stdout.strip() == __version__
