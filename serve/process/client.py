@@ -1,0 +1,202 @@
+"""The owner of an engine process: starts it, hands it requests, restarts it when it dies.
+
+Lives in Triton's Python stub, so it imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from roundhouse.errors import ServeError
+
+from ..engine.request import Chunk, Failure, Output, Request
+from ..engine.status import Status
+from .connection import EngineConnection
+from .messages import Cancel, Ready
+
+__all__ = ["EngineProcess", "restart_delay"]
+
+_LONGEST_DELAY_S = 30.0
+_POLL_S = 0.1
+
+OnOutput = Callable[[Output], None]
+
+
+def restart_delay(deaths: int) -> float:
+    """Seconds to wait before a restart after ``deaths`` quick deaths in a row: 1, 2, 4 … 30."""
+    return min(_LONGEST_DELAY_S, 2.0 ** (deaths - 1))
+
+
+class EngineProcess:
+    """One engine, kept running.
+
+    Args:
+        engine: the engine folder.
+        python: the interpreter that has torch; by default this one.
+        overrides_json: what to change of the engine's recipe, as a JSON object.
+        on_status: gets each status report, from the receiving thread.
+        on_log: gets each line that the engine process prints, and notes about restarts.
+    """
+
+    def __init__(
+        self,
+        engine: Path,
+        *,
+        python: str = sys.executable,
+        overrides_json: str = "{}",
+        on_status: Callable[[Status], None] = lambda _: None,
+        on_log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._command = [python, "-P", "-m", "roundhouse.serve.process.main", "--engine", str(engine)]
+        self._command += ["--settings", overrides_json]
+        self._on_status = on_status
+        self._on_log = on_log
+        self._lock = threading.Lock()
+        self._live: dict[str, OnOutput] = {}
+        self._connection: EngineConnection | None = None
+        """The process that takes requests; None while there is none."""
+        self._stopping = threading.Event()
+        self._home = Path(tempfile.mkdtemp(prefix="rh-"))
+        self._runs = 0
+        self._receiver: threading.Thread | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine process, or None while it is down."""
+        with self._lock:
+            return self._connection.pid if self._connection else None
+
+    def start(self) -> Ready:
+        """Start the process and wait until it takes requests.
+
+        Raises:
+            ServeError: it could not be run, or ended before that; the message holds its last line.
+        """
+        try:
+            connection, ready = self._run()
+        except ServeError:
+            self._remove_home()
+            raise
+        self._attach(connection)
+        self._receiver = threading.Thread(target=self._keep_running, args=(connection,), name="engine-receiver", daemon=True)
+        self._receiver.start()
+        return ready
+
+    def submit(self, request: Request, on_output: OnOutput) -> None:
+        """Hand over a request. ``on_output`` gets its outputs, the last one a failure or with a finish reason.
+
+        It is called from the receiving thread, or from the caller's when the engine is down.
+        """
+        with self._lock:
+            connection = self._connection
+            if connection is not None:
+                self._live[request.request_id] = on_output
+                connection.send(request)
+                return
+        on_output(_unavailable(request.request_id, "the engine process is down and being restarted; try again in a moment"))
+
+    def cancel(self, request_id: str) -> None:
+        """End a request. Its last output still comes; an unknown id is ignored."""
+        with self._lock:
+            if self._connection is not None and request_id in self._live:
+                self._connection.send(Cancel(request_id=request_id))
+
+    def stop(self, grace_s: float = 5.0) -> None:
+        """End the process, fail what was live and remove the sockets. May be called more than once."""
+        self._stopping.set()
+        with self._lock:
+            connection = self._connection
+        if connection is not None:
+            connection.end()
+        if self._receiver is not None and self._receiver is not threading.current_thread():
+            self._receiver.join(timeout=grace_s + 1.0)
+        self._remove_home()
+
+    def _run(self) -> tuple[EngineConnection, Ready]:
+        """Start one run and wait until it is ready.
+
+        It has sockets of its own: a new process must never read what was sent to an old one.
+        """
+        self._runs += 1
+        sockets = self._home / str(self._runs)
+        sockets.mkdir()
+        connection = EngineConnection([*self._command, "--sockets", str(sockets)], sockets, self._on_log)
+        while not self._stopping.is_set():
+            message = connection.receive(_POLL_S)
+            if isinstance(message, Ready):
+                return connection, message
+            if message is None and not connection.alive:
+                break
+        connection.close(grace_s=1.0)
+        raise ServeError(f"the engine process could not start: {connection.last_words}")
+
+    def _keep_running(self, connection: EngineConnection) -> None:
+        deaths = 0
+        while True:
+            started = time.monotonic()
+            self._dispatch_until_death(connection)
+            self._detach(connection)
+            deaths = 1 if time.monotonic() - started > _LONGEST_DELAY_S else deaths + 1
+            restarted = self._restart(deaths)
+            if restarted is None:
+                return
+            connection = restarted
+            self._attach(connection)
+
+    def _restart(self, deaths: int) -> EngineConnection | None:
+        """Start again until it works; None when the owner stops meanwhile."""
+        while not self._stopping.is_set():
+            delay = restart_delay(deaths)
+            self._on_log(f"the engine process ended; starting it again in {delay:g} s")
+            if self._stopping.wait(delay):
+                break
+            try:
+                return self._run()[0]
+            except ServeError as error:
+                self._on_log(error.message)
+                deaths += 1
+        return None
+
+    def _dispatch_until_death(self, connection: EngineConnection) -> None:
+        while True:
+            message = connection.receive(_POLL_S)
+            if isinstance(message, Chunk | Failure):
+                self._dispatch(message)
+            elif isinstance(message, Status):
+                self._on_status(message)
+            elif message is None and (self._stopping.is_set() or not connection.alive):
+                return
+
+    def _dispatch(self, output: Output) -> None:
+        last = isinstance(output, Failure) or output.finish_reason is not None
+        with self._lock:
+            on_output = self._live.pop(output.request_id, None) if last else self._live.get(output.request_id)
+        if on_output is not None:
+            on_output(output)
+
+    def _attach(self, connection: EngineConnection) -> None:
+        with self._lock:
+            self._connection = connection
+
+    def _detach(self, connection: EngineConnection) -> None:
+        """Take a dead process out of use; every request it held fails."""
+        with self._lock:
+            self._connection = None
+            lost, self._live = self._live, {}
+        connection.close(grace_s=5.0)
+        why = "the server is stopping" if self._stopping.is_set() else "the engine process ended while it served this request"
+        for request_id, on_output in lost.items():
+            on_output(_unavailable(request_id, why))
+
+    def _remove_home(self) -> None:
+        shutil.rmtree(self._home, ignore_errors=True)
+
+
+def _unavailable(request_id: str, message: str) -> Failure:
+    return Failure(request_id=request_id, code="unavailable", message=message)

@@ -1,0 +1,112 @@
+"""Writes the model repository that Triton loads: one decoupled Python-backend model per engine."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from string import Template
+
+from roundhouse.build.engine import Engine
+
+from ..settings import Overrides
+from .contract import INPUTS, OUTPUTS, TensorSpec
+from .lint import lint_repository
+
+__all__ = ["ENGINE_KEY", "OVERRIDES_KEY", "PYTHON_KEY", "config_text", "model_name", "write_repository"]
+
+ENGINE_KEY, PYTHON_KEY, OVERRIDES_KEY = "engine", "python", "overrides"
+"""Config parameters that the backend reads."""
+
+_MODEL_PY = '''"""Triton loads this file; the model itself is Roundhouse's backend."""
+from roundhouse.serve.triton.backend import TritonPythonModel  # noqa: F401
+'''
+
+_CONFIG = Template("""\
+name: $name
+backend: "python"
+max_batch_size: 0
+
+# Every request may get any number of responses, at any time.
+model_transaction_policy { decoupled: true }
+
+# One instance: the engine process behind it batches.
+instance_group [ { count: 1 kind: KIND_CPU } ]
+
+input [
+$inputs
+]
+
+output [
+$outputs
+]
+
+$parameters
+""")
+
+
+def model_name(engine: Engine) -> str:
+    """The name an engine is served under: its own, with what Triton and URLs do not take replaced by ``-``."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", engine.manifest.name).strip("-.") or engine.manifest.id
+
+
+def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, python: str = sys.executable) -> str:
+    """Write ``<repository>/<model>/config.pbtxt`` and ``1/model.py`` and lint them.
+
+    Args:
+        repository: the folder to write to; made when absent.
+        engine: the engine to serve.
+        overrides: what to change of its recipe.
+        python: the interpreter that the engine process runs in.
+
+    Returns:
+        The model's name.
+
+    Raises:
+        ServeError: the result does not pass :func:`roundhouse.serve.triton.lint.lint_repository`.
+    """
+    name = model_name(engine)
+    version = repository / name / "1"
+    version.mkdir(parents=True)
+    parameters = {
+        ENGINE_KEY: str(engine.folder.resolve()),
+        PYTHON_KEY: python,
+        OVERRIDES_KEY: overrides.model_dump_json(exclude_none=True),
+    }
+    (version.parent / "config.pbtxt").write_text(config_text(name, parameters))
+    (version / "model.py").write_text(_MODEL_PY)
+    lint_repository(repository)
+    return name
+
+
+def config_text(name: str, parameters: dict[str, str]) -> str:
+    """The text of ``config.pbtxt`` for a model of this name with these string parameters."""
+    lines = (
+        f"parameters {{ key: {_quoted(key)} value {{ string_value: {_quoted(value)} }} }}" for key, value in parameters.items()
+    )
+    return _CONFIG.substitute(
+        name=_quoted(name),
+        inputs=_tensors(INPUTS, optional=True),
+        outputs=_tensors(OUTPUTS, optional=False),
+        parameters="\n".join(lines),
+    )
+
+
+def _tensors(specs: Iterable[TensorSpec], *, optional: bool) -> str:
+    tail = " optional: true" if optional else ""
+    return ",\n".join(
+        f"  {{ name: {_quoted(spec.name)} data_type: {spec.data_type} dims: [ {spec.length} ]{tail} }}" for spec in specs
+    )
+
+
+def _quoted(text: str) -> str:
+    """A string in protobuf's text format. ``$`` is escaped too: a folder named ``${x}`` is no unfilled placeholder."""
+    return '"' + "".join(_escape(byte) for byte in text.encode()) + '"'
+
+
+def _escape(byte: int) -> str:
+    character = chr(byte)
+    if character in '"\\':
+        return "\\" + character
+    return character if 0x20 <= byte < 0x7F and character != "$" else f"\\{byte:03o}"

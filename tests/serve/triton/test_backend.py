@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundhouse.serve.engine.status import Status
+from roundhouse.serve.triton.backend import TritonPythonModel
+from roundhouse.serve.triton.metrics import METRICS, EngineMetrics
+
+FAKE_ENGINE = Path(__file__).parent.parent / "process" / "fake_engine.py"
+
+
+def arguments(tmp_path: Path, engine: str) -> dict[str, str]:
+    """What Triton passes to ``initialize``, with a stand-in for the engine process."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE_ENGINE} "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    parameters = {"engine": engine, "python": str(python), "overrides": "{}"}
+    config = {"parameters": {key: {"string_value": value} for key, value in parameters.items()}}
+    return {"model_config": json.dumps(config), "model_name": "m"}
+
+
+@pytest.fixture
+def model(triton: Any, tmp_path: Path) -> Iterator[TritonPythonModel]:
+    model = TritonPythonModel()
+    model.initialize(arguments(tmp_path, "engine"))
+    yield model
+    model.finalize()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within 30 s"
+        time.sleep(0.01)
+
+
+def test_requests_are_answered_through_their_own_sender(model: TritonPythonModel, triton: Any) -> None:
+    requests = [triton.Request("one"), triton.Request("two", streaming=True)]
+    model.execute(requests)
+    wait_for(lambda: all(request.sender.final for request in requests))
+    assert [request.sender.responses[-1].tensors["text_output"] for request in requests] == [b"one", b"two"]
+
+
+def test_a_bad_request_fails_alone(model: TritonPythonModel, triton: Any) -> None:
+    bad, good = triton.Request("bad", parameters='{"max_tokns": 1}'), triton.Request("good")
+    model.execute([bad, good])
+    wait_for(lambda: good.sender.final)
+    assert bad.sender.final
+    assert bad.sender.responses[0].error.text.startswith("[invalid_request] unknown parameter")
+
+
+def test_a_client_that_goes_away_is_cancelled(model: TritonPythonModel, triton: Any) -> None:
+    request = triton.Request("hang")
+    model.execute([request])
+    assert not request.sender.final
+    request.sender.gone = True
+    wait_for(lambda: request.sender.final)
+    assert request.sender.responses[-1].error.kind == "cancelled"
+
+
+def test_an_engine_that_cannot_start_fails_the_load_with_its_reason(triton: Any, tmp_path: Path) -> None:
+    with pytest.raises(triton.TritonModelException, match="the engine folder is broken"):
+        TritonPythonModel().initialize(arguments(tmp_path, "broken"))
+
+
+def test_the_backend_needs_no_torch() -> None:
+    import subprocess
+
+    script = "import sys, roundhouse.serve.triton.backend; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def status(**counts: int) -> Status:
+    return Status(**dict.fromkeys((field for _, field, _, _ in METRICS), 0) | counts)
+
+
+def test_metrics_show_every_count_and_survive_a_restart(triton: Any) -> None:
+    metrics = EngineMetrics(triton, "m")
+    families = {family.name: family for family in triton.MetricFamily.made}
+    assert set(families) == {name for name, *_ in METRICS}
+    metrics.update(status(tokens_out=5, pages_used=3))
+    metrics.update(status(tokens_out=8, pages_used=1))
+    metrics.update(status(tokens_out=2, pages_used=0))  # a fresh engine process counts from 0
+    assert families["roundhouse_generated_tokens_total"].metric.value == 10
+    assert families["roundhouse_kv_pages_used"].metric.value == 0

@@ -1,0 +1,274 @@
+"""A tiny engine behind a real Triton server, through every door."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import openai
+import pytest
+import tritonclient.grpc as grpcclient
+from watching import engine_process, metric, wait_for
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.home import Home
+from roundhouse.errors import ServeError
+from roundhouse.serve.deployment import Deployment, Endpoints, Ports
+from roundhouse.serve.settings import Overrides
+from roundhouse.serve.triton.ports import bind_port
+
+PROMPT = "The roundhouse stood"
+FREE_PORTS = Ports(http=0, grpc=0, metrics=0, openai=0)
+LONG = 480
+
+
+@pytest.fixture(scope="module")
+def at(tiny_engine: Engine, session_home: Home) -> Iterator[Endpoints]:
+    """Where one deployment answers, shared by the tests of this file."""
+    with Deployment(tiny_engine, session_home, ports=FREE_PORTS, overrides=Overrides(max_seq_len=512)) as deployment:
+        yield deployment.endpoints
+
+
+@pytest.fixture(scope="module")
+def client(at: Endpoints) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=at.openai, api_key="none", max_retries=0) as client:
+        yield client
+
+
+def tensor(name: str, value: Any, dtype: Any, kind: str) -> grpcclient.InferInput:
+    found = grpcclient.InferInput(name, [1], kind)
+    found.set_data_from_numpy(np.array([value], dtype=dtype))
+    return found
+
+
+def inputs(prompt: str, max_tokens: int, *, streaming: bool = True, temperature: float = 0.0) -> list[grpcclient.InferInput]:
+    return [
+        tensor("text_input", prompt.encode(), np.object_, "BYTES"),
+        tensor("streaming", streaming, np.bool_, "BOOL"),
+        tensor("sampling_param_max_tokens", max_tokens, np.int32, "INT32"),
+        tensor("sampling_param_temperature", temperature, np.float32, "FP32"),
+        tensor("sampling_param_ignore_eos", True, np.bool_, "BOOL"),
+    ]
+
+
+class Stream:
+    """One request on a gRPC stream of its own."""
+
+    def __init__(self, at: Endpoints, asked: list[grpcclient.InferInput]) -> None:
+        self.answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
+        self.client = grpcclient.InferenceServerClient(at.grpc)
+        self.client.start_stream(callback=lambda result, error: self.answers.put((result, error)))
+        self.client.async_stream_infer(at.model, asked, request_id="the same for all")
+
+    def next(self) -> dict[str, Any]:
+        result, error = self.answers.get(timeout=60)
+        if error is not None:
+            raise error
+        names = ("text_output", "finish_reason", "completion_tokens", "prompt_tokens")
+        return {name: values[0] for name in names if (values := result.as_numpy(name)) is not None}
+
+    def rest(self) -> list[dict[str, Any]]:
+        pieces = [self.next()]
+        while "finish_reason" not in pieces[-1]:
+            pieces.append(self.next())
+        return pieces
+
+
+@contextmanager
+def stream(at: Endpoints, asked: list[grpcclient.InferInput]) -> Iterator[Stream]:
+    found = Stream(at, asked)
+    try:
+        yield found
+    finally:
+        found.client.close()
+
+
+def require_idle(at: Endpoints) -> None:
+    wait_for(lambda: metric(at.metrics, "roundhouse_kv_pages_used") == 0, "every page comes back")
+    assert metric(at.metrics, "roundhouse_requests_running") == 0
+
+
+@contextmanager
+def interrupted(at: Endpoints) -> Iterator[None]:
+    """What happens inside must end a request of LONG tokens early and give its pages back."""
+    before = metric(at.metrics, "roundhouse_generated_tokens_total")
+    yield
+    require_idle(at)
+    assert 0 < metric(at.metrics, "roundhouse_generated_tokens_total") - before < LONG
+
+
+def test_grpc_streams_what_one_shot_answers(at: Endpoints) -> None:
+    with stream(at, inputs(PROMPT, 24)) as streamed, stream(at, inputs(PROMPT, 24, streaming=False)) as whole:
+        pieces, (answer,) = streamed.rest(), whole.rest()
+    assert len(pieces) > 5
+    assert b"".join(piece["text_output"] for piece in pieces) == answer["text_output"]
+    assert answer["finish_reason"] == pieces[-1]["finish_reason"] == b"length"
+    assert answer["completion_tokens"] == pieces[-1]["completion_tokens"] == 24
+    assert answer["prompt_tokens"] > 0
+
+
+def test_cancelling_a_grpc_stream_gives_its_pages_back(at: Endpoints) -> None:
+    with interrupted(at), stream(at, inputs(PROMPT, LONG)) as running:
+        running.next()
+        running.client.stop_stream(cancel_requests=True)
+
+
+def test_eight_streams_at_once(at: Endpoints) -> None:
+    checks = metric(at.metrics, "roundhouse_tag_checks_total")
+    running = [Stream(at, inputs(f"{PROMPT} {number}", 32 + number)) for number in range(8)]
+    ends = [one.rest()[-1] for one in running]
+    for one in running:
+        one.client.close()
+    assert [end["completion_tokens"] for end in ends] == [32 + number for number in range(8)]
+    require_idle(at)
+    assert metric(at.metrics, "roundhouse_tag_checks_total") > checks
+    assert metric(at.metrics, "roundhouse_tag_mismatches_total") == 0
+
+
+def test_a_bad_request_fails_alone_and_says_why(at: Endpoints) -> None:
+    with stream(at, inputs(PROMPT, 64)) as good, stream(at, inputs("word " * 600, 8)) as bad:
+        with pytest.raises(Exception, match=r"^\[invalid_request\] the prompt has [\d,]+ tokens"):
+            bad.next()
+        assert good.rest()[-1]["completion_tokens"] == 64
+
+
+def test_http_generate_takes_tensors_or_parameters(at: Endpoints) -> None:
+    url = f"{at.http}/v2/models/{at.model}/generate"
+    asked = {"text_input": PROMPT, "sampling_param_max_tokens": 6, "sampling_param_ignore_eos": True}
+    tensors = httpx.post(url, json=asked, trust_env=False).json()
+    parameters = httpx.post(
+        url, json={"text_input": PROMPT, "parameters": {"max_tokens": 6, "ignore_eos": True}}, trust_env=False
+    ).json()
+    assert tensors["completion_tokens"] == 6
+    assert tensors == parameters
+    refused = httpx.post(url, json={"text_input": PROMPT, "max_tokns": 6}, trust_env=False)
+    assert refused.status_code == 400
+    assert "did you mean 'max_tokens'" in refused.json()["error"]
+
+
+def test_http_generate_stream(at: Endpoints) -> None:
+    url = f"{at.http}/v2/models/{at.model}/generate_stream"
+    asked = {"text_input": PROMPT, "max_tokens": 8, "ignore_eos": True, "streaming": True}
+    with httpx.stream("POST", url, json=asked, trust_env=False) as response:
+        pieces = [json.loads(line.removeprefix("data: ")) for line in response.iter_lines() if line]
+    assert [piece.get("finish_reason") for piece in pieces] == [None] * (len(pieces) - 1) + ["length"]
+    assert pieces[-1]["completion_tokens"] == 8
+
+
+def test_leaving_generate_stream_gives_the_pages_back(at: Endpoints) -> None:
+    url = f"{at.http}/v2/models/{at.model}/generate_stream"
+    asked = {"text_input": PROMPT, "max_tokens": LONG, "ignore_eos": True, "streaming": True}
+    with interrupted(at), httpx.stream("POST", url, json=asked, trust_env=False) as response:
+        next(response.iter_lines())
+
+
+def test_openai_lists_the_model(at: Endpoints, client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == [at.model]
+
+
+def test_openai_completion_and_its_stream_agree(at: Endpoints, client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": at.model, "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
+    whole = client.completions.create(**asked)
+    chunks = list(client.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+    assert whole.choices[0].text == "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
+    assert whole.usage is not None
+    assert whole.usage == chunks[-1].usage
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens
+
+
+def test_openai_chat_and_its_stream_agree(at: Endpoints, client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {
+        "model": at.model,
+        "messages": [{"role": "user", "content": "Where is the engine?"}],
+        "max_completion_tokens": 12,
+        "temperature": 0,
+    }
+    whole = client.chat.completions.create(**asked)
+    chunks = list(client.chat.completions.create(**asked, stream=True))
+    assert whole.choices[0].message.content == "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert whole.choices[0].finish_reason == chunks[-1].choices[0].finish_reason
+
+
+def test_openai_takes_token_ids_and_a_seed(at: Endpoints, client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": at.model, "prompt": [10, 20, 30], "max_tokens": 12, "temperature": 1.0, "seed": 7}
+    first, second = client.completions.create(**asked), client.completions.create(**asked)
+    assert first.usage is not None
+    assert first.usage.prompt_tokens == 3
+    assert first.choices[0].text == second.choices[0].text
+
+
+def test_openai_stop_strings_end_the_text_before_them(at: Endpoints, client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": at.model, "prompt": PROMPT, "max_tokens": 12, "temperature": 0}
+    text = client.completions.create(**asked).choices[0].text
+    cut = client.completions.create(**asked, stop=[text[4:8]]).choices[0]
+    assert cut.text == text[: text.index(text[4:8])]
+    assert cut.finish_reason == "stop"
+
+
+def test_openai_errors_are_the_clients_own_classes(at: Endpoints, client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="is not served here"):
+        client.completions.create(model="other", prompt=PROMPT)
+    with pytest.raises(openai.BadRequestError, match="not supported here: n"):
+        client.completions.create(model=at.model, prompt=PROMPT, n=2)
+    with pytest.raises(openai.BadRequestError, match="the prompt has"):
+        client.completions.create(model=at.model, prompt="word " * 600)
+    for stream_asked in (False, True):
+        with pytest.raises(openai.BadRequestError, match="the prompt is empty"):
+            client.completions.create(model=at.model, prompt="", stream=stream_asked)
+
+
+def test_leaving_an_openai_stream_gives_the_pages_back(at: Endpoints) -> None:
+    asked = {"model": at.model, "prompt": PROMPT, "max_tokens": LONG, "ignore_eos": True, "stream": True}
+    with interrupted(at), httpx.stream("POST", f"{at.openai}/completions", json=asked, trust_env=False) as response:
+        next(response.iter_lines())
+
+
+def test_giving_up_on_an_openai_answer_gives_the_pages_back(at: Endpoints) -> None:
+    asked = {"model": at.model, "prompt": PROMPT, "max_tokens": LONG, "ignore_eos": True}
+    with interrupted(at), pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{at.openai}/completions", json=asked, timeout=0.3, trust_env=False)
+
+
+def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI) -> None:
+    killed = engine_process(os.getpid())
+    assert killed is not None
+    with stream(at, inputs(PROMPT, LONG)) as running:
+        running.next()
+        killed.kill()
+        with pytest.raises(Exception, match=r"^\[unavailable\]"):
+            running.rest()
+
+    def answers() -> bool:
+        try:
+            return client.completions.create(model=at.model, prompt=PROMPT, max_tokens=2).usage is not None
+        except openai.InternalServerError:  # 503 until it stands again
+            return False
+
+    wait_for(answers, "the engine process is started again")
+
+
+def test_an_engine_that_cannot_load_is_named(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
+    shutil.copytree(tiny_engine.folder, tmp_path / "engine")
+    engine = Engine.open(tmp_path / "engine")
+    victim = next(name for name in engine.manifest.files if name.endswith(".safetensors"))
+    (engine.folder / victim).write_bytes(b"")
+    with pytest.raises(ServeError, match=f"engine {engine.manifest.id} is damaged: {Path(victim).name} has 0 bytes"):
+        Deployment(engine, session_home, ports=FREE_PORTS).start()
+
+
+def test_a_taken_port_is_named_before_anything_starts(tiny_engine: Engine, session_home: Home) -> None:
+    with bind_port("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        for ports in (Ports(http=0, grpc=0, metrics=0, openai=port), Ports(http=port, grpc=0, metrics=0, openai=0)):
+            with pytest.raises(ServeError, match=f"cannot listen on 127.0.0.1:{port}"):
+                Deployment(tiny_engine, session_home, ports=ports).start()
