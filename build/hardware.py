@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 __all__ = ["Hardware", "this_machine"]
 
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
+"""x86 (the first two) and Arm flags of CPUs with bf16 products."""
+
 
 class Hardware(BaseModel):
     """One device to run on. ``free_memory`` is what a process may still take, in bytes."""
@@ -23,6 +26,8 @@ class Hardware(BaseModel):
     cores: int
     total_memory: int
     free_memory: int
+    native_bf16: bool = False
+    """Whether it computes in bf16 itself; a CPU that emulates it is several times slower than in float32."""
 
 
 def this_machine() -> Hardware:
@@ -35,6 +40,7 @@ def this_machine() -> Hardware:
         cores=len(psutil.Process().cpu_affinity()),
         total_memory=min(limits),
         free_memory=min([memory.available, *_limits()]),
+        native_bf16=bool(_BF16_FLAGS & _cpu_flags()),
     )
 
 
@@ -54,10 +60,17 @@ def _limits() -> list[int]:
 
 
 def _cpu_name() -> str:
+    return _cpu_line("model name") or platform.processor() or platform.machine()
+
+
+def _cpu_flags() -> set[str]:
+    return set((_cpu_line("flags") or _cpu_line("Features") or "").split())
+
+
+def _cpu_line(key: str) -> str | None:
+    """What ``/proc/cpuinfo`` says of the first core under this key, or None."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return None
+    return next((value.strip() for name, _, value in (line.partition(":") for line in lines) if name.strip() == key), None)

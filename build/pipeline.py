@@ -9,7 +9,7 @@ from .events import OnEvent, Reporter
 from .hardware import this_machine
 from .home import Home
 from .identity import engine_id
-from .memory import require_memory
+from .memory import choose_arithmetic, require_memory
 from .plan import Plan, make_plan, require_legal
 from .quality import judge_base, judge_engine
 from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
@@ -54,9 +54,10 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
         if place is None:
             return Built(Engine.open(target), new=False)
         require_memory(plan)
+        arithmetic = choose_arithmetic(plan)
         checkpoint = place.folder / CHECKPOINT
-        with report.stage("load", "the base as bf16, and its logits on held-out text") as stage:
-            base, tokenizer = load_base(model.folder), load_tokenizer(model.folder)
+        with report.stage("load", f"the base, and its logits on held-out text, in {arithmetic}") as stage:
+            base, tokenizer = load_base(model.folder, arithmetic), load_tokenizer(model.folder)
             held_out = judge_base(base, tokenizer, stage.progress)
             stage.result = f"{plan.shape.architecture}, {plan.shape.layers} layers, {plan.base_bytes:,} bytes"
         with report.stage("calibrate", f"searching scales for {recipe.weights} weights and {recipe.kv_cache} KV") as stage:
@@ -69,7 +70,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
             verified = verify_checkpoint(model, checkpoint, recipe, plan, stage.progress)
             stage.result = f"{len(verified.modules)} modules accounted for; KV scales {verified.kv_scales.state}"
         with report.stage("measure", "the engine's logits against the base's on held-out text") as stage:
-            quality = judge_engine(checkpoint, verified.kv_scales, held_out, stage.progress)
+            quality = judge_engine(checkpoint, verified.kv_scales, held_out, stage.progress, arithmetic=arithmetic)
             stage.result = f"KL {quality.kl:.3f}, top-1 agreement {quality.top1_agreement:.1%}"
         with report.stage("compile", f"for the {recipe.target} target") as stage:
             # Other targets compile here; torch is the only one that the plan lets through so far.

@@ -33,6 +33,8 @@ class Quality(BaseModel):
 
     text: str
     """Which text it was measured on."""
+    arithmetic: str
+    """What both models computed in; their weights were as stored."""
     tokens: int
     base_perplexity: float
     engine_perplexity: float
@@ -59,8 +61,10 @@ def judge_base(base: PreTrainedModel, tokenizer: Any, on_step: OnStep) -> HeldOu
     return HeldOut(windows, logits(base, windows, on_step))
 
 
-def judge_engine(checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, on_step: OnStep) -> Quality:
-    """Run a written checkpoint on the same text and compare.
+def judge_engine(
+    checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, on_step: OnStep, *, arithmetic: str
+) -> Quality:
+    """Run a written checkpoint on the same text, in the same arithmetic as the base, and compare.
 
     Raises:
         BuildError: its logits are not finite numbers.
@@ -69,13 +73,13 @@ def judge_engine(checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, 
 
     from .reference import logits, plain_model
 
-    engine_logits = logits(plain_model(checkpoint, kv_scales, torch.bfloat16), held_out.windows, on_step)
+    engine_logits = logits(plain_model(checkpoint, kv_scales, getattr(torch, arithmetic)), held_out.windows, on_step)
     if not bool(torch.isfinite(engine_logits).all()):
         raise BuildError("the quantized model's logits are not finite", hint="Try FP8 or BF16 weights for this model.")
-    return compare_logits(held_out.base_logits, engine_logits, held_out.windows, text=HELD_OUT_NAME)
+    return compare_logits(held_out.base_logits, engine_logits, held_out.windows, text=HELD_OUT_NAME, arithmetic=arithmetic)
 
 
-def compare_logits(base: torch.Tensor, engine: torch.Tensor, token_ids: torch.Tensor, *, text: str) -> Quality:
+def compare_logits(base: torch.Tensor, engine: torch.Tensor, token_ids: torch.Tensor, *, text: str, arithmetic: str) -> Quality:
     """Compare two models' logits on the same tokens.
 
     Args:
@@ -83,6 +87,7 @@ def compare_logits(base: torch.Tensor, engine: torch.Tensor, token_ids: torch.Te
         engine: float [W, T, V], the quantized model's.
         token_ids: int64 [W, T], the tokens that were fed.
         text: how to name the text in the record.
+        arithmetic: what the logits were computed in.
     """
     kl = agreeing = base_loss = engine_loss = 0.0
     # One window at a time: float64 sums, and no second copy of logits as large as the vocabulary.
@@ -97,6 +102,7 @@ def compare_logits(base: torch.Tensor, engine: torch.Tensor, token_ids: torch.Te
     predicted = windows * (tokens - 1)
     return Quality(
         text=text,
+        arithmetic=arithmetic,
         tokens=windows * tokens,
         base_perplexity=math.exp(base_loss / predicted),
         engine_perplexity=math.exp(engine_loss / predicted),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from roundhouse.errors import BuildError, ModelError, UsageError
 
 from .events import OnStep
+from .memory import Arithmetic
 from .quiet import quiet_libraries
 from .recipe import Recipe
 
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["calibrate", "load_base", "load_tokenizer", "token_windows", "write_checkpoint"]
 
 
-def load_base(folder: Path) -> PreTrainedModel:
-    """Load a model folder as bf16 on the CPU. Remote code is never run."""
+def load_base(folder: Path, arithmetic: Arithmetic) -> PreTrainedModel:
+    """Load a model folder on the CPU, weights rounded to bf16. Remote code is never run."""
     import torch
     from transformers import AutoModelForCausalLM
 
     with quiet_libraries():
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, trust_remote_code=False)
-    return model.eval()
+    return model.to(getattr(torch, arithmetic)).eval()
 
 
 def token_windows(tokenizer: Any, text: str, *, windows: int, tokens: int) -> torch.Tensor:
@@ -64,7 +65,7 @@ def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe,
     """Find weight, input and KV scales; the model then simulates its quantized self.
 
     Args:
-        model: bf16 base model, changed in place.
+        model: the base, changed in place.
         tokenizer: the model's.
         text: calibration text; the recipe says how much of it is used.
         recipe: which weights, which KV, how much search.
@@ -94,7 +95,7 @@ def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe,
 
 
 def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, folder: Path) -> None:
-    """Pack the weights and write a unified Hugging Face checkpoint with its tokenizer.
+    """Pack the weights and write a unified Hugging Face checkpoint with its tokenizer; the model is used up.
 
     Raises:
         BuildError: ModelOpt's export failed; its own words are in the message.
@@ -102,6 +103,7 @@ def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, fol
     import torch
 
     with torch.no_grad(), quiet_libraries():
+        model.to(torch.bfloat16)  # what is not quantized is written as it is held
         if recipe.weights == "bf16" and recipe.kv_cache == "bf16":
             model.save_pretrained(folder)
         else:

@@ -21,37 +21,41 @@ _FP8_KV = "roundhouse_fp8_kv"
 _FP8_MAX = 448.0
 
 
-def dequantized_state(tensors: Mapping[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """A state dict with every quantized linear dequantized (input scales folded in) and cast to ``dtype``."""
+def dequantized_state(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """A bf16 state dict with every quantized linear dequantized, its input scale folded in."""
+    import torch
+
     state = {}
     for name in tensors:
         module, _, part = name.rpartition(".")
         if part == "weight" and f"{module}.weight_scale" in tensors:
-            state[name] = dequantize(quantized_linear(tensors, module)).to(dtype)
+            state[name] = dequantize(quantized_linear(tensors, module)).to(torch.bfloat16)
         elif not part.endswith("_scale"):
-            state[name] = tensors[name].to(dtype)
+            state[name] = tensors[name].to(torch.bfloat16)
     return state
 
 
-def plain_model(folder: Path, kv_scales: KvScaleReport, dtype: torch.dtype) -> PreTrainedModel:
-    """Load a written checkpoint into unchanged transformers code.
+def plain_model(folder: Path, kv_scales: KvScaleReport, arithmetic: torch.dtype) -> PreTrainedModel:
+    """Load a written checkpoint into unchanged transformers code: weights as bf16, computing in ``arithmetic``.
 
     With calibrated or absent FP8 KV scales, keys and values pass through FP8 as the engine's cache
     stores them.
     """
+    import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     with quiet_libraries():
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if hasattr(config, "quantization_config"):
             del config.quantization_config
-        model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
     # Tied heads have no tensor of their own; everything else must be there.
-    missing, unexpected = model.load_state_dict(dequantized_state(Tensors(folder), dtype), strict=False)
+    missing, unexpected = model.load_state_dict(dequantized_state(Tensors(folder)), strict=False)
     untied = [name for name in missing if not (name == "lm_head.weight" and config.tie_word_embeddings)]
     if untied or unexpected:
         raise KeyError(f"checkpoint and architecture differ: missing {untied}, unexpected {unexpected}")
     model.tie_weights()
+    model = model.to(arithmetic)
     if kv_scales.state != "not used":
         _simulate_fp8_kv(model, kv_scales)
     return model
