@@ -95,10 +95,12 @@ def build(
 
     The same recipe is not built twice.
     """
+    from .extras import require_extra
     from .pipeline import build as run_build
     from .plan_view import engine_summary
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
+    require_extra("build")
     with progress_terminal() as terminal:
         built = run_build(recipe, home_at(home), terminal)
     if json:

@@ -61,9 +61,7 @@ def judge_base(base: PreTrainedModel, tokenizer: Any, on_step: OnStep) -> HeldOu
     return HeldOut(windows, logits(base, windows, on_step))
 
 
-def judge_engine(
-    checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, on_step: OnStep, *, arithmetic: str
-) -> Quality:
+def judge_engine(checkpoint: Path, kv_scales: KvScaleReport, held_out: HeldOut, on_step: OnStep, *, arithmetic: str) -> Quality:
     """Run a written checkpoint on the same text, in the same arithmetic as the base, and compare.
 
     Raises:

@@ -17,6 +17,7 @@ from roundhouse.errors import ModelError, SetupError
 
 from .checkpoint import Checkpoint, read_checkpoint
 from .engine import hash_file
+from .extras import require_extra
 from .home import Home
 from .model_shape import ModelShape, read_config, read_quant_config, shape_from_config
 from .quiet import quiet_libraries
@@ -132,11 +133,10 @@ def _head_hash(path: Path) -> str:
 
 def _import_gguf(gguf: Path, target: Path) -> Path:
     """Dequantize a GGUF file into a bf16 Hugging Face folder, beside its place, then rename it."""
-    try:
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-    except ImportError as error:
-        raise SetupError(f"converting {gguf.name} needs {error.name}", hint="pip install 'roundhouse-llm[build]'") from None
+    require_extra("build")
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
     target.parent.mkdir(parents=True, exist_ok=True)
     folder, name = str(gguf.parent), gguf.name
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".importing-"))
@@ -167,12 +167,10 @@ def _rename_if_first(folder: Path, target: Path) -> None:
 
 
 def _download(hub_id: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    except ImportError:
-        raise SetupError(f"downloading {hub_id} needs huggingface_hub", hint="pip install 'roundhouse-llm[build]'") from None
+    require_extra("build")
     import httpx
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(hub_id, allow_patterns=list(_HUB_FILES)))

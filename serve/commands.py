@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundhouse.build.commands import EngineArgument, HomeOption, JsonOption, home_at, print_json
+from roundhouse.build.extras import require_extra
 from roundhouse.build.terminal import answer_console
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def generate(
     """Run an engine in this process, without a server, and stream its answer."""
     from roundhouse.build.engine import EngineStore
 
+    require_extra("serve")
     from .engine.request import SamplingParams
     from .generate import generate as run
 
@@ -96,6 +98,7 @@ def serve(
     """
     from roundhouse.build.engine import EngineStore
 
+    require_extra("serve")
     from .deployment import Ports, run_deployment
     from .endpoints_view import endpoints_json, endpoints_text
 
@@ -120,6 +123,7 @@ def serve(
 
 def demo(home: HomeOption = None, json: JsonOption = False) -> None:
     """Build the demo model, serve it on Triton, ask it through both endpoints, and show what was measured."""
+    require_extra("build", "serve")
     from .demo import run_demo
 
     report = run_demo(home_at(home), quiet=json)

@@ -56,13 +56,17 @@ class Finding(BaseModel):
 
 def diagnose(home: Home) -> list[Finding]:
     """Look at everything that plans, builds and servers need. Starts nothing, downloads nothing."""
-    return [
+    needed = [
         _python(),
         _package("torch", "pip install 'roundhouse-llm[build,serve]'"),
         _package("nvidia-modelopt", "pip install 'roundhouse-llm[build]'"),
         _package("transformers", "pip install 'roundhouse-llm[build,serve]'"),
         *_triton(home),
+    ]
+    return [
+        *needed,
         _gpu(),
+        _torch_target(needed),
         *_tensorrt_llm(),
         _compiler(),
         _shared_memory(),
@@ -122,13 +126,20 @@ def _gpu() -> Finding:
     return Finding(name="NVIDIA GPU", state="absent", detail="none found; the torch target runs on the CPU")
 
 
+def _torch_target(needed: list[Finding]) -> Finding:
+    lacking = [finding.name for finding in needed if finding.state == "missing"]
+    if lacking:
+        return Finding(name="target torch", state="missing", detail=f"needs {', '.join(lacking)}", remedy="see above")
+    return Finding(name="target torch", state="ok", detail="the default: builds and serves on this CPU, behind Triton")
+
+
 def _tensorrt_llm() -> list[Finding]:
     found = installed_version()
     findings = []
     for target, reason in target_verdicts(found).items():
         detail = reason or f"TensorRT-LLM {found} could run it; {unavailable_reason(target)}"
         findings.append(Finding(name=f"target {target}", state="absent", detail=detail))
-    return [Finding(name="target torch", state="ok", detail="the default: CPU, behind Triton"), *findings]
+    return findings
 
 
 def _compiler() -> Finding:

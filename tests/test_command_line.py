@@ -135,6 +135,37 @@ def test_doctor_finds_what_the_torch_target_needs(roundhouse) -> None:
     assert roundhouse("doctor").returncode == 0
 
 
+_WITHOUT_EXTRAS = """
+import sys
+for name in ("torch", "transformers", "modelopt", "safetensors", "gguf", "numpy", "msgspec", "zmq", "fastapi", "httpx",
+             "uvicorn", "tritonclient", "huggingface_hub"):
+    sys.modules[name] = None  # as if it were not installed
+from roundhouse.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["build", "MODEL"], ["generate", "x", "y"], ["serve", "x"], ["demo"], ["plan", "demo:smollm2"], ["plan", "org/name"]],
+)
+def test_a_base_install_says_which_extra_a_command_needs(tiny_model, tmp_path: Path, arguments: list[str]) -> None:
+    arguments = [str(tiny_model("llama")) if word == "MODEL" else word for word in arguments]
+    command = [sys.executable, "-c", _WITHOUT_EXTRAS, *arguments, "--home", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "pip install 'roundhouse-llm[" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_base_install_plans_and_lists(tiny_model, tmp_path: Path) -> None:
+    for arguments in (["plan", str(tiny_model("llama")), "--json"], ["engines", "list"], ["--version"]):
+        command = [sys.executable, "-c", _WITHOUT_EXTRAS, *arguments]
+        environment = {**os.environ, "ROUNDHOUSE_HOME": str(tmp_path)}
+        result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert result.returncode == 0, result.stderr
+
+
 def test_version(roundhouse) -> None:
     from roundhouse import __version__
 
