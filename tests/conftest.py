@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,20 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 
+REQUIRE_SERVICES = "ROUNDHOUSE_REQUIRE_SERVICES"
+"""Set to 1 where every service must be there (CI): a skipped test is then a failed one."""
+
 ModelMaker = Callable[[str], Path]
 EngineMaker = Callable[..., Engine]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get(REQUIRE_SERVICES) == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped although {REQUIRE_SERVICES}=1: {report.longrepr}"
+    return report
 
 
 def write_tokenizer(folder: Path, *, chat: bool = True) -> None:
