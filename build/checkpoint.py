@@ -10,7 +10,10 @@ from pathlib import Path
 
 from roundhouse.errors import ModelError
 
-__all__ = ["Checkpoint", "StoredTensor", "read_checkpoint"]
+__all__ = ["OTHER_FORM", "Checkpoint", "StoredTensor", "read_checkpoint"]
+
+OTHER_FORM = "consolidated*.safetensors"
+"""The same weights in their maker's own form, which some hub folders carry beside the Hugging Face one: never read."""
 
 _SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -72,7 +75,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _files(folder: Path) -> tuple[str, ...]:
-    present = sorted(path.name for path in folder.glob("*.safetensors"))
+    present = sorted(path.name for path in folder.glob("*.safetensors") if not path.match(OTHER_FORM))
     index = _index(folder)
     if index is None:
         if present == [_SINGLE]:

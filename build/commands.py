@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from roundhouse.errors import RecipeError
+
 from .home import Home, default_home
-from .recipe import Recipe, read_recipe, recipe_from
+from .recipe import Recipe, parse_yaml, read_recipe, recipe_from
 from .terminal import answer_console
 
 if TYPE_CHECKING:
@@ -110,7 +112,7 @@ def build(
     if not built.new:
         console.print("This engine was there already; nothing was built.")
     console.print(engine_summary(built.engine))
-    console.print(f"Next: roundhouse serve {built.engine.manifest.id}", markup=False)
+    console.print(f"Next: roundhouse serve {built.engine.manifest.name}", markup=False)
 
 
 engines = typer.Typer(help="List, show, verify and remove engines.", no_args_is_help=True)
@@ -192,22 +194,30 @@ def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> R
     Raises:
         RecipeError: an unknown key or a wrong value.
     """
-    import yaml
-
-    from roundhouse.errors import RecipeError
-
-    given: dict[str, Any] = {key: yaml.safe_load(value) for key, value in keys.items() if value is not None}
+    given = {key: _value(key, value) for key, value in keys.items() if value is not None}
     for setting in settings or []:
         key, equals, value = setting.partition("=")
         if not equals:
             raise RecipeError(f"--set {setting}: write KEY=VALUE")
-        try:
-            given[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise RecipeError(f"--set {setting}: {value!r} is not a value") from None
+        outer, dot, inner = key.partition(".")
+        if dot:  # calibration.samples=8
+            given[outer] = {**given.get(outer, {}), inner: _value(key, value)}
+        else:
+            given[key] = _value(key, value)
     is_file = source.endswith((".yaml", ".yml"))
     base = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
+    if "calibration" in base and "calibration" in given:
+        given["calibration"] = {**base["calibration"], **given["calibration"]}
     return recipe_from({**base, **given}, where="command line" if given else source)
+
+
+def _value(key: str, text: str) -> Any:
+    import yaml
+
+    try:
+        return parse_yaml(text)
+    except yaml.YAMLError:
+        raise RecipeError(f"{key}: {text!r} is not a value") from None
 
 
 def print_json(value: object) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -77,18 +80,8 @@ class Engine:
             EngineError: the manifest is missing or of another format, or a file is missing or has
                 another size. All of them are named.
         """
-        try:
-            text = (folder / MANIFEST).read_text()
-        except OSError:
-            raise EngineError(f"{folder} is not an engine: it has no readable {MANIFEST}") from None
-        try:
-            manifest = Manifest.model_validate_json(text)
-        except ValidationError as error:
-            raise EngineError(
-                f"{folder / MANIFEST} cannot be read by this version ({error.error_count()} problems)",
-                hint="Build the engine again, or use the version that wrote it.",
-            ) from None
-        engine = cls(folder, manifest)
+        engine = cls(folder, read_manifest(folder))
+        manifest = engine.manifest
         engine._require([_size_problem(folder / name, record) for name, record in manifest.files.items()])
         return engine
 
@@ -101,6 +94,13 @@ class Engine:
     def total_bytes(self) -> int:
         """Bytes of every file but the manifest."""
         return sum(record.bytes for record in self.manifest.files.values())
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the engine from being removed while it runs; the kernel lets go when the process dies."""
+        with (self.folder / MANIFEST).open() as manifest:
+            fcntl.flock(manifest, fcntl.LOCK_SH)
+            yield
 
     def verify(self) -> None:
         """Hash every file.
@@ -123,6 +123,25 @@ class Engine:
                 f"engine {self.manifest.id} is damaged: {'; '.join(found)}",
                 hint=f"Remove it with `roundhouse engines remove {self.manifest.id}` and build it again.",
             )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read an engine folder's ``engine.json``, and nothing else of it.
+
+    Raises:
+        EngineError: it is missing, or of another format.
+    """
+    try:
+        text = (folder / MANIFEST).read_text()
+    except OSError:
+        raise EngineError(f"{folder} is not an engine: it has no readable {MANIFEST}") from None
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise EngineError(
+            f"{folder / MANIFEST} cannot be read by this version ({error.error_count()} problems)",
+            hint="Build the engine again, or use the version that wrote it.",
+        ) from None
 
 
 class EngineStore:
@@ -156,10 +175,10 @@ class EngineStore:
         exact = self.path(wanted)
         if wanted and exact.is_dir() and not wanted.startswith("."):
             return Engine.open(exact)
-        matches = [engine for engine in self if engine.manifest.name == wanted or engine.manifest.id.startswith(wanted)]
+        matches = {id_: name for id_, name in self._names().items() if wanted and (name == wanted or id_.startswith(wanted))}
         if len(matches) == 1:
-            return matches[0]
-        known = ", ".join(f"{engine.manifest.id} ({engine.manifest.name})" for engine in matches or self)
+            return Engine.open(self.path(*matches))
+        known = ", ".join(f"{id_} ({name})" for id_, name in (matches or self._names()).items())
         problem = "is not an engine here" if not matches else "could be several engines"
         raise UsageError(
             f"{wanted!r} {problem}" + (f": {known}" if known else ""),
@@ -172,18 +191,36 @@ class EngineStore:
         Raises:
             UsageError: nothing matches, or the engine lies elsewhere.
         """
-        if wanted in {name for name, _ in self.damaged()}:
-            return self.path(wanted)
+        damaged = {name for name, _ in self.damaged()}
+        named = [id_ for id_, name in self._names().items() if id_ in damaged and name == wanted]
+        if wanted in damaged or len(named) == 1:
+            return self.path(wanted if wanted in damaged else named[0])
         folder = self.find(wanted).folder
         if folder.parent.resolve() != self.folder.resolve():
             raise UsageError(f"{folder} is not in {self.folder}; delete the folder yourself")
         return folder
 
     def remove(self, folder: Path) -> None:
-        """Delete a folder that :meth:`locate` answered. It leaves the list at once, and then the disk."""
-        doomed = folder.with_name(f".removed-{folder.name}")
-        folder.rename(doomed)
-        shutil.rmtree(doomed)
+        """Delete a folder that :meth:`locate` answered. It leaves the list at once, and then the disk.
+
+        What an earlier, killed removal left is deleted with it.
+
+        Raises:
+            UsageError: the engine is running.
+        """
+        _require_not_running(folder)
+        removed = self.folder / ".removed"
+        removed.mkdir(exist_ok=True)
+        folder.rename(removed / f"{folder.name}-{time.time_ns()}")
+        shutil.rmtree(removed, ignore_errors=True)
+
+    def _names(self) -> dict[str, str]:
+        """The name of every engine whose manifest can be read, damaged or not, by id."""
+        names = {}
+        for folder_name, _ in self._scan():
+            with contextlib.suppress(EngineError):
+                names[folder_name] = read_manifest(self.path(folder_name)).name
+        return names
 
     def _scan(self) -> Iterator[tuple[str, Engine | EngineError]]:
         if not self.folder.is_dir():
@@ -207,6 +244,16 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write ``engine.json`` in a stable, readable form."""
     text = json.dumps(manifest.model_dump(mode="json"), indent=2, sort_keys=True)
     (folder / MANIFEST).write_text(text + "\n")
+
+
+def _require_not_running(folder: Path) -> None:
+    try:
+        with (folder / MANIFEST).open() as manifest:
+            fcntl.flock(manifest, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return
+    except BlockingIOError:
+        raise UsageError(f"engine {folder.name} is running", hint="Stop its server first.") from None
 
 
 def _size_problem(path: Path, record: FileRecord) -> str | None:

@@ -11,6 +11,10 @@ from pydantic import BaseModel, ConfigDict
 
 __all__ = ["Hardware", "this_machine"]
 
+_CGROUP_FILES = (
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
+)
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 """x86 (the first two) and Arm flags of CPUs with bf16 products."""
 
@@ -33,30 +37,46 @@ class Hardware(BaseModel):
 def this_machine() -> Hardware:
     """The CPU of this machine, with memory limits of this process (rlimit and cgroup) counted in."""
     memory = psutil.virtual_memory()
-    limits = [memory.total, *_limits()]
+    limits = _limits()
     return Hardware(
         name=_cpu_name(),
         kind="cpu",
         cores=len(psutil.Process().cpu_affinity()),
-        total_memory=min(limits),
-        free_memory=min([memory.available, *_limits()]),
+        total_memory=min([memory.total, *(limit for limit, _ in limits)]),
+        free_memory=max(0, min([memory.available, *(limit - used for limit, used in limits)])),
         native_bf16=bool(_BF16_FLAGS & _cpu_flags()),
     )
 
 
-def _limits() -> list[int]:
+def _limits() -> list[tuple[int, int]]:
+    """(limit, already used) of everything that bounds this process's memory, in bytes."""
     found = []
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
-        found.append(soft)
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(path).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            found.append(int(text))
+        found.append((soft, psutil.Process().memory_info().vms))
+    for limit_file, used_file in _CGROUP_FILES:
+        limit, used = _number(limit_file), _number(used_file)
+        if limit is not None:
+            # What the kernel holds in its file cache it gives back when asked.
+            found.append((limit, max(0, (used or 0) - _cached(limit_file.with_name("memory.stat")))))
     return found
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _cached(stat: Path) -> int:
+    """Bytes of file cache that a cgroup can give back."""
+    try:
+        lines = dict(line.split() for line in stat.read_text().splitlines())
+    except (OSError, ValueError):
+        return 0
+    return int(lines.get("inactive_file", lines.get("total_inactive_file", 0)))
 
 
 def _cpu_name() -> str:

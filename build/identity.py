@@ -7,6 +7,7 @@ import json
 from importlib.metadata import version
 from typing import Any
 
+from .memory import Arithmetic
 from .plan import Plan
 from .recipe import Recipe
 
@@ -38,11 +39,12 @@ def versions() -> dict[str, str]:
     return {"roundhouse-llm": version("roundhouse-llm"), **{name: version(name) for name in _PACKAGES}}
 
 
-def engine_id(recipe: Recipe, plan: Plan, *, model_fingerprint: str, calibration_text: str) -> str:
+def engine_id(recipe: Recipe, plan: Plan, *, model_fingerprint: str, calibration_text: str, arithmetic: Arithmetic) -> str:
     """16 hex digits: equal inputs give equal ids, so the same engine is never built twice."""
     inputs: dict[str, Any] = {key: recipe.model_dump(mode="json")[key] for key in _BYTE_KEYS}
     inputs["group_size"] = plan.group_size
-    inputs["calibration"] = recipe.calibration.model_dump(mode="json", exclude={"text"})
+    inputs["calibration"] = recipe.calibration.model_dump(mode="json", exclude={"text", "arithmetic"})
+    inputs["arithmetic"] = arithmetic
     inputs["calibration_text"] = hashlib.sha256(calibration_text.encode()).hexdigest()
     inputs["model"] = model_fingerprint
     inputs["versions"] = versions()

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import VerifyError
 
-__all__ = ["KvScaleReport", "classify_kv_scales"]
+__all__ = ["KvScaleReport", "classify_kv_scales", "is_kv_scale_candidate"]
 
 _ALIASES: tuple[tuple[str, tuple[Literal["k", "v"], ...]], ...] = (
     (r"self_attn\.k_scale", ("k",)),
@@ -28,7 +28,7 @@ _ALIASES: tuple[tuple[str, tuple[Literal["k", "v"], ...]], ...] = (
     (r"v_proj\.v_scale", ("v",)),
     (r"attention\.kv_cache_scaling_factor", ("k", "v")),
 )
-_NOT_KV = re.compile(r"\.(weight_scale|weight_scale_2|weight_scale_inv|input_scale|pre_quant_scale)$")
+_LINEAR_SCALE = re.compile(r"\.(weight_scale|weight_scale_2|weight_scale_inv|input_scale|pre_quant_scale)$")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
@@ -53,6 +53,11 @@ class KvScaleReport(BaseModel):
         return None
 
 
+def is_kv_scale_candidate(name: str) -> bool:
+    """Whether a tensor may be a KV scale: it has "scale" in its name, and is no known scale of a linear."""
+    return "scal" in name.rpartition(".")[2] and not _LINEAR_SCALE.search(name)
+
+
 def classify_kv_scales(values: Mapping[str, Sequence[float] | float], *, layers: int, kv_cache: str) -> KvScaleReport:
     """Classify every tensor with "scale" in its name.
 
@@ -70,7 +75,7 @@ def classify_kv_scales(values: Mapping[str, Sequence[float] | float], *, layers:
         kinds = _kinds(name)
         layer = _LAYER.search(name)
         if not kinds or layer is None:
-            if not _NOT_KV.search(name):
+            if is_kv_scale_candidate(name):
                 unknown.append(name)
             continue
         for kind in kinds:

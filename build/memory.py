@@ -8,6 +8,7 @@ from roundhouse.errors import PlanRefusedError
 
 from .plan import Plan
 from .quality import HELD_OUT_TOKENS
+from .recipe import Recipe
 
 __all__ = ["Arithmetic", "build_memory", "choose_arithmetic", "require_memory"]
 
@@ -18,7 +19,7 @@ _LIBRARIES = 750_000_000
 """torch, transformers and ModelOpt, imported: measured with a model of a few megabytes."""
 
 
-def build_memory(plan: Plan, arithmetic: Arithmetic = "bfloat16") -> int:
+def build_memory(plan: Plan, arithmetic: Arithmetic) -> int:
     """Bytes a build takes at its highest, rounded up.
 
     The base, a copy of its state while packing, the dequantized engine, and two sets of logits.
@@ -28,22 +29,29 @@ def build_memory(plan: Plan, arithmetic: Arithmetic = "bfloat16") -> int:
     return _LIBRARIES + logits + (2 * weights if arithmetic == "float32" else weights)
 
 
-def choose_arithmetic(plan: Plan) -> Arithmetic:
-    """bfloat16, or float32 on a CPU that only emulates bfloat16 (several times slower) if memory allows."""
-    fits = build_memory(plan, "float32") <= plan.hardware.free_memory
-    return "float32" if fits and not plan.hardware.native_bf16 else "bfloat16"
+def choose_arithmetic(recipe: Recipe, plan: Plan) -> Arithmetic:
+    """What the recipe says; for ``auto``, float32 on a CPU that only emulates bfloat16, several times slower.
+
+    Memory has no say: the choice changes scales, so it is part of the engine's id.
+    """
+    if recipe.calibration.arithmetic != "auto":
+        return recipe.calibration.arithmetic
+    return "bfloat16" if plan.hardware.native_bf16 else "float32"
 
 
-def require_memory(plan: Plan) -> None:
+def require_memory(plan: Plan, arithmetic: Arithmetic) -> None:
     """Refuse a build that would run out of memory.
 
     Raises:
         PlanRefusedError: with what it needs and what is free.
     """
-    needed, free = build_memory(plan), plan.hardware.free_memory
+    needed, free = build_memory(plan, arithmetic), plan.hardware.free_memory
     if needed > free:
+        hint = "Nothing was started. Free memory, raise this process's limit, or build on a larger machine."
+        if arithmetic == "float32":
+            hint += " `calibration: {arithmetic: bfloat16}` halves it, and takes several times as long on this CPU."
         raise PlanRefusedError(
             f"building {plan.shape.architecture} takes about {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free",
             reasons=("memory",),
-            hint="Nothing was started. Free memory, raise this process's limit, or build on a larger machine.",
+            hint=hint,
         )

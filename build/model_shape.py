@@ -32,6 +32,8 @@ class ModelShape(BaseModel):
     max_positions: int
     tied_embeddings: bool
     sliding_window: int | None
+    rope: str
+    """The kind of rotary embedding: default, linear, llama3, yarn, dynamic, longrope."""
     dtype: Literal["bf16", "fp16", "float32"]
     dtype_from: str
     """Which key or file the dtype was read from: shown to the user, because absent and null keys are common."""
@@ -94,9 +96,8 @@ def shape_from_config(
             f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent"
         )
     dtype, dtype_from = _dtype(config, stored_dtype)
-    architectures = config.get("architectures") or []
     return ModelShape(
-        architecture=str(architectures[0]) if architectures else "",
+        architecture=_architecture(config, where),
         model_type=str(config.get("model_type") or ""),
         hidden=hidden,
         intermediate=reader.count("intermediate_size"),
@@ -107,7 +108,8 @@ def shape_from_config(
         vocab=reader.count("vocab_size"),
         max_positions=reader.count("max_position_embeddings"),
         tied_embeddings=bool(config.get("tie_word_embeddings", False)),
-        sliding_window=_sliding_window(config),
+        sliding_window=None if config.get("use_sliding_window") is False else reader.optional_count("sliding_window"),
+        rope=_rope(config, where),
         dtype=dtype,
         dtype_from=dtype_from,
         quantized_as=_quantized_as(config, quant_config, where),
@@ -147,18 +149,39 @@ def _dtype(config: dict[str, Any], stored: str | None) -> tuple[Literal["bf16", 
     return _DTYPES[name], source  # type: ignore[return-value]  # a dict lookup cannot carry the literal
 
 
-def _sliding_window(config: dict[str, Any]) -> int | None:
-    window = config.get("sliding_window")
-    if config.get("use_sliding_window") is False:
-        return None
-    return int(window) if window else None
+def _architecture(config: dict[str, Any], where: str) -> str:
+    named = config.get("architectures")
+    if named is None:
+        return ""
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise ModelError(f"{where}: architectures is {named!r}, expected a list of names")
+    return named[0] if named else ""
+
+
+def _rope(config: dict[str, Any], where: str) -> str:
+    """The kind of rotary embedding, under any of the names that configs have for it."""
+    for key in ("rope_parameters", "rope_scaling"):
+        parameters = _object(config, key, where)
+        if parameters:
+            return str(parameters.get("rope_type") or parameters.get("type") or "default")
+    return "default"
+
+
+def _object(config: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+    """An object under a key; absent and null are the empty one."""
+    value = config.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ModelError(f"{where}: {key} is {value!r}, expected an object")
+    return value
 
 
 def _quantized_as(config: dict[str, Any], quant_config: dict[str, Any] | None, where: str) -> str | None:
     """What the weights are already quantized to, from both places that may say so."""
-    inline = config.get("quantization_config") or {}
+    inline = _object(config, "quantization_config", where)
     from_config = inline.get("quant_algo") or inline.get("quant_method")
-    from_file = ((quant_config or {}).get("quantization") or {}).get("quant_algo")
+    from_file = _object(quant_config or {}, "quantization", "hf_quant_config.json").get("quant_algo")
     modelopt = inline.get("quant_method") == "modelopt" and inline.get("quant_algo") is None
     if from_config and from_file and not modelopt and str(from_config).upper() != str(from_file).upper():
         raise ModelError(

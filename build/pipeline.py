@@ -14,7 +14,7 @@ from .plan import Plan, make_plan, require_legal
 from .quality import judge_base, judge_engine
 from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
 from .recipe import Recipe
-from .record import make_manifest, warn_about
+from .record import make_manifest, warn_about, warn_about_kept_defaults
 from .sources import Model, fetch_detail, fetch_model, fingerprint, read_model
 from .texts import calibration_text
 from .verify import verify_checkpoint
@@ -44,7 +44,8 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
     require_legal(plan)
     text = calibration_text(recipe.calibration.text)
     model_fingerprint = fingerprint(model)
-    identity = engine_id(recipe, plan, model_fingerprint=model_fingerprint, calibration_text=text)
+    arithmetic = choose_arithmetic(recipe, plan)
+    identity = engine_id(recipe, plan, model_fingerprint=model_fingerprint, calibration_text=text, arithmetic=arithmetic)
     target = EngineStore(home).path(identity)
 
     def say_waiting() -> None:
@@ -52,9 +53,10 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
 
     with workspace(target, on_wait=say_waiting) as place:
         if place is None:
-            return Built(Engine.open(target), new=False)
-        require_memory(plan)
-        arithmetic = choose_arithmetic(plan)
+            engine = Engine.open(target)
+            warn_about_kept_defaults(report, recipe, engine.manifest)
+            return Built(engine, new=False)
+        require_memory(plan, arithmetic)
         checkpoint = place.folder / CHECKPOINT
         with report.stage("load", f"the base, and its logits on held-out text, in {arithmetic}") as stage:
             base, tokenizer = load_base(model.folder, arithmetic), load_tokenizer(model.folder)

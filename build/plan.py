@@ -93,7 +93,8 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
     weight_bytes = sum(_held_bytes(tensor, recipe, group) for tensor in weights)
     kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=hardware.free_memory)
     if not kv.pages:
-        message = f"no page fits: a page of {kv.page_tokens} tokens takes {layout.bytes_per_token * kv.page_tokens:,} B"
+        page = f"a page holds {kv.page_tokens} tokens and takes {layout.bytes_per_token * kv.page_tokens:,} B"
+        message = f"{kv.binding_limit} leaves no room for one page: {page}"
         problems.append(Problem(code="memory", where=kv.binding_limit, message=message))
     if weight_bytes + kv.bytes > hardware.free_memory:
         message = (

@@ -53,7 +53,7 @@ def engine_summary(engine: Engine) -> Table:
             "perplexity",
             f"{quality.base_perplexity:.2f} → {quality.engine_perplexity:.2f} on {quality.tokens:,} tokens of {quality.text}",
         ),
-        ("agreement", f"{quality.top1_agreement:.1%} of next tokens, KL {quality.kl:.3f}"),
+        ("agreement", f"{quality.top1_agreement:.1%} of next tokens, KL {quality.kl:.3f} (computed in {quality.arithmetic})"),
         ("chat", "yes" if manifest.chat else "no: the tokenizer has no chat template; completions work"),
     ]
     rows += [("warning", warning) for warning in manifest.warnings]
@@ -64,7 +64,11 @@ def engines_table(engines: list[Engine]) -> Table:
     """One row per engine."""
     table = Table(box=SIMPLE)
     for column in ("id", "name", "weights", "KV", "size", "agreement", "made"):
-        table.add_column(column, justify="right" if column in ("size", "agreement") else "left", no_wrap=column != "made")
+        table.add_column(
+            column,
+            justify="right" if column in ("size", "agreement") else "left",
+            no_wrap=column in ("id", "size", "agreement"),
+        )
     for engine in engines:
         manifest = engine.manifest
         group = f" g{manifest.plan.group_size}" if manifest.plan.group_size else ""
@@ -75,7 +79,7 @@ def engines_table(engines: list[Engine]) -> Table:
             manifest.recipe.kv_cache,
             byte_text(engine.total_bytes),
             f"{manifest.quality.top1_agreement:.1%}",
-            manifest.created,
+            manifest.created.split("T")[0],
         )
     return table
 

@@ -58,7 +58,7 @@ def load_tokenizer(folder: Path) -> Any:
         with quiet_libraries():
             return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise ModelError(f"{folder} has no usable tokenizer: {error}") from None
+        raise ModelError(f"{folder} has no usable tokenizer: {str(error).splitlines()[0]}") from None
 
 
 def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe, group: int | None, on_step: OnStep) -> None:

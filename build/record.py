@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,19 +14,28 @@ from .quality import Quality
 from .recipe import Recipe
 from .verify import Verified
 
-__all__ = ["make_manifest", "warn_about"]
+__all__ = ["make_manifest", "warn_about", "warn_about_kept_defaults"]
 
 
 def warn_about(report: Reporter, plan: Plan, verified: Verified, *, chat: bool) -> None:
     """Say, and so record, everything about an engine that its user should know."""
     warnings = [*plan.warnings, verified.kv_scales.warning]
-    if verified.kv_scales.unknown:
-        warnings.append(f"tensors with an unknown kind of scale: {', '.join(verified.kv_scales.unknown)}")
     if not chat:
         warnings.append("the tokenizer has no chat template: completions work, chat does not")
     for warning in warnings:
         if warning:
             report.warn(warning)
+
+
+def warn_about_kept_defaults(report: Reporter, recipe: Recipe, existing: Manifest) -> None:
+    """Say which keys of a recipe were not taken, because the engine was there already with other defaults."""
+    asked, kept = recipe.model_dump(exclude_unset=True), existing.recipe.model_dump()
+    ignored = [key for key, value in asked.items() if key not in ("model", "calibration") and value != kept[key]]
+    if recipe.name and recipe.name != existing.name:
+        report.warn(f"the engine is there already, and is called {existing.name}, not {recipe.name}")
+    differing = [f"{key} {kept[key]} (asked: {asked[key]})" for key in ignored if key not in ("name", "group_size")]
+    if differing:
+        report.warn(f"the engine keeps the defaults it was built with: {', '.join(differing)}; `serve` has options for them")
 
 
 def make_manifest(
@@ -64,4 +74,5 @@ def make_manifest(
 
 def _default_name(recipe: Recipe) -> str:
     source = recipe.model.removeprefix("demo:").rstrip("/").rsplit("/", 1)[-1].removesuffix(".gguf")
-    return f"{source}-{recipe.weights}-kv-{recipe.kv_cache}"
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", source).strip("-._") or "model"
+    return f"{plain}-{recipe.weights}-kv-{recipe.kv_cache}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roundhouse.errors import VerifyError
+
 from .events import OnStep
 from .kv_scales import KvScaleReport
 from .quiet import quiet_libraries
@@ -53,7 +55,7 @@ def plain_model(folder: Path, kv_scales: KvScaleReport, arithmetic: torch.dtype)
     missing, unexpected = model.load_state_dict(dequantized_state(Tensors(folder)), strict=False)
     untied = [name for name in missing if not (name == "lm_head.weight" and config.tie_word_embeddings)]
     if untied or unexpected:
-        raise KeyError(f"checkpoint and architecture differ: missing {untied}, unexpected {unexpected}")
+        raise VerifyError(f"checkpoint and architecture differ: missing {untied}, unexpected {unexpected}")
     model.tie_weights()
     model = model.to(arithmetic)
     if kv_scales.state != "not used":

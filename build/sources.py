@@ -8,19 +8,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from roundhouse.errors import ModelError, SetupError
 
-from .checkpoint import Checkpoint, read_checkpoint
+from .checkpoint import OTHER_FORM, Checkpoint, read_checkpoint
 from .engine import hash_file
 from .extras import require_extra
 from .home import Home
 from .model_shape import ModelShape, read_config, read_quant_config, shape_from_config
 from .quiet import quiet_libraries
+from .workspace import workspace
 
 __all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "read_model"]
 
@@ -56,7 +55,9 @@ def fetch_model(source: str, home: Home) -> Path:
         return path
     if (gguf := _gguf_file(source)) is not None:
         target = _imported_folder(gguf, home)
-        return target if target.is_dir() else _import_gguf(gguf, target)
+        if not target.is_dir():
+            _import_gguf(gguf, target)
+        return target
     if _HUB_ID.fullmatch(source):
         return _download(source)
     raise _no_such_model(source)
@@ -119,51 +120,33 @@ def _gguf_file(source: str) -> Path | None:
 
 
 def _imported_folder(gguf: Path, home: Home) -> Path:
-    """The cache folder of a GGUF file: named by what the file is, not by where it lies."""
+    """The cache folder of a GGUF file; a file that was written anew gets another one."""
     stat = gguf.stat()
-    key = f"{gguf.stem}-{stat.st_size:x}-{_head_hash(gguf)}"
-    return home.cache / "models" / key
+    return home.cache / "models" / f"{gguf.stem}-{stat.st_size:x}-{stat.st_mtime_ns:x}"
 
 
-def _head_hash(path: Path) -> str:
-    """A hash of the first MiB (metadata and the first tensors), cheap enough for `plan`."""
-    with path.open("rb") as stream:
-        return hashlib.sha256(stream.read(1 << 20)).hexdigest()[:12]
-
-
-def _import_gguf(gguf: Path, target: Path) -> Path:
-    """Dequantize a GGUF file into a bf16 Hugging Face folder, beside its place, then rename it."""
+def _import_gguf(gguf: Path, target: Path) -> None:
+    """Dequantize a GGUF file into a bf16 Hugging Face folder, in a workspace beside its place."""
     require_extra("build")
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    target.parent.mkdir(parents=True, exist_ok=True)
     folder, name = str(gguf.parent), gguf.name
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".importing-"))
-    try:
+    with workspace(target, on_wait=lambda: None) as place:
+        if place is None:  # another process imported it meanwhile
+            return
+        try:
+            with quiet_libraries():
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
+                )
+                tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+        except (ValueError, KeyError, OSError, NotImplementedError, RuntimeError) as error:
+            raise ModelError(f"{gguf} cannot be read as a GGUF model: {error}") from None
         with quiet_libraries():
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
-            )
-            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-            model.save_pretrained(temporary)
-            tokenizer.save_pretrained(temporary)
-        temporary.chmod(0o755)
-        _rename_if_first(temporary, target)
-    except (ValueError, KeyError, NotImplementedError, RuntimeError) as error:
-        raise ModelError(f"{gguf} cannot be read as a GGUF model: {error}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return target
-
-
-def _rename_if_first(folder: Path, target: Path) -> None:
-    """Move a finished folder to its place, unless another process put the same thing there meanwhile."""
-    try:
-        folder.rename(target)
-    except OSError:
-        if not target.is_dir():
-            raise
+            model.save_pretrained(place.folder)
+            tokenizer.save_pretrained(place.folder)
+        place.publish()
 
 
 def _download(hub_id: str) -> Path:
@@ -173,7 +156,7 @@ def _download(hub_id: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(hub_id, allow_patterns=list(_HUB_FILES)))
+        return Path(snapshot_download(hub_id, allow_patterns=list(_HUB_FILES), ignore_patterns=[OTHER_FORM]))
     except (HfHubHTTPError, LocalEntryNotFoundError, httpx.HTTPError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(

@@ -34,7 +34,7 @@ def unsupported(recipe: Recipe, shape: ModelShape) -> list[Problem]:
     if reason := unavailable_reason(recipe.target):
         runnable = tuple(name for name, entry in _table().items() if "unavailable" not in entry)
         return [Problem(code="target", where="target", message=f"{recipe.target}: {reason}", legal_alternatives=runnable)]
-    problems = [_architecture(target["architectures"], shape)]
+    problems = [_architecture(target["architectures"], shape), _rope(target["rope"], shape)]
     for key in _CHECKED_KEYS:
         chosen = getattr(recipe, key)
         value = str(chosen).lower() if isinstance(chosen, bool) else str(chosen)
@@ -71,6 +71,14 @@ def _architecture(known: dict[str, Any], shape: ModelShape) -> Problem | None:
     if verdict is True:
         return None
     return Problem(code="architecture", where="config.json", message=f"{name}: {verdict}", legal_alternatives=legal)
+
+
+def _rope(known: dict[str, Any], shape: ModelShape) -> Problem | None:
+    verdict = known.get(shape.rope, "this kind of rotary embedding is not known here")
+    if verdict is True:
+        return None
+    legal = tuple(name for name, entry in known.items() if entry is True)
+    return Problem(code="rope", where="config.json", message=f"rope {shape.rope}: {verdict}", legal_alternatives=legal)
 
 
 @cache

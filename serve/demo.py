@@ -113,7 +113,7 @@ def run_demo(home: Home, *, quiet: bool) -> DemoReport:
     )
     console.rule("5  what was measured", align="left")
     console.print(_report_table(report))
-    console.print(f"The engine stays: roundhouse serve {engine.manifest.id}", markup=False)
+    console.print(f"The engine stays; serve it with: roundhouse serve {engine.manifest.name}", markup=False)
     return report
 
 

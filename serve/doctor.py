@@ -55,7 +55,7 @@ class Finding(BaseModel):
 
 
 def diagnose(home: Home) -> list[Finding]:
-    """Look at everything that plans, builds and servers need. Starts nothing, downloads nothing."""
+    """Look at everything that plans, builds and servers need. Starts nothing and downloads nothing."""
     needed = [
         _python(),
         _package("torch", "pip install 'roundhouse-llm[build,serve]'"),

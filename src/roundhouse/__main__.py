@@ -44,7 +44,12 @@ def main() -> None:
     except RoundhouseError as error:
         _show(error)
         sys.exit(error.exit_code)
+    except OSError as error:
+        # A folder that cannot be written, a full disk: the machine's fault or the user's, with its name in the message.
+        _show(RoundhouseError(str(error), hint="Nothing is half-written. Free space or choose another folder."))
+        sys.exit(1)
     except KeyboardInterrupt:
+        _show(RoundhouseError("interrupted"))
         sys.exit(130)
 
 

@@ -49,6 +49,11 @@ def test_a_stray_file_beside_the_index_is_named(sharded: Path) -> None:
         read_checkpoint(sharded)
 
 
+def test_the_makers_own_form_beside_it_is_not_read(sharded: Path) -> None:
+    save_file({"a": torch.zeros(1)}, sharded / "consolidated.safetensors")
+    assert set(read_checkpoint(sharded).files) == set(_SHARDS)
+
+
 def test_shards_without_an_index_are_refused(sharded: Path) -> None:
     (sharded / _INDEX).unlink()
     with pytest.raises(ModelError, match=_SHARDS[0]):

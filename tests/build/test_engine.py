@@ -92,6 +92,13 @@ def test_damaged_engines_are_listed_apart_and_can_be_removed_by_id(copied: tuple
     assert not folder.exists()
 
 
+def test_what_a_killed_removal_left_hinders_nobody(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    (store.folder / ".removed" / folder.name / "checkpoint").mkdir(parents=True)
+    store.remove(store.locate(folder.name))
+    assert [path.name for path in store.folder.iterdir()] == []
+
+
 def test_only_engines_of_the_store_are_removed(copied: tuple[EngineStore, Path], tmp_path: Path) -> None:
     store, folder = copied
     outside = tmp_path / "outside"

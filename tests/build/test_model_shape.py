@@ -60,6 +60,22 @@ def test_an_impossible_dimension_is_named(value: object) -> None:
         shape(num_hidden_layers=value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("architectures", "LlamaForCausalLM"),
+        ("architectures", [1]),
+        ("quantization_config", "fp8"),
+        ("rope_scaling", "yarn"),
+        ("rope_parameters", [1]),
+        ("sliding_window", "x"),
+    ],
+)
+def test_a_key_of_the_wrong_kind_is_named(key: str, value: object) -> None:
+    with pytest.raises(ModelError, match=key):
+        shape(**{key: value})
+
+
 def test_heads_that_do_not_divide_are_refused() -> None:
     with pytest.raises(ModelError, match="not divisible"):
         shape(num_attention_heads=7)

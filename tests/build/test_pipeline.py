@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roundhouse.build.engine import Engine, EngineStore
-from roundhouse.build.events import Event, StageFinished
+from roundhouse.build.events import Event, StageFinished, Warned
 from roundhouse.build.home import Home
 from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
@@ -56,6 +56,22 @@ def test_the_same_recipe_is_not_built_twice(tiny_engine: Engine, session_home: H
     assert not again.new
     assert again.engine.folder == tiny_engine.folder
     assert [event.stage for event in seen if isinstance(event, StageFinished)] == ["plan"]
+
+
+def test_defaults_that_are_not_taken_are_said(tiny_engine: Engine, session_home: Home) -> None:
+    recipe = tiny_engine.manifest.recipe
+    asked = recipe_from(recipe.model_dump(exclude_unset=True) | {"name": "other", "guard": "off"})
+    seen: list[Event] = []
+    build(asked, session_home, seen.append)
+    warnings = " ".join(event.message for event in seen if isinstance(event, Warned))
+    assert f"is called {tiny_engine.manifest.name}, not other" in warnings
+    assert "guard tags (asked: off)" in warnings
+
+
+def test_what_it_computes_in_is_part_of_the_id(build_engine) -> None:
+    engines = [build_engine(calibration={"arithmetic": arithmetic}) for arithmetic in ("bfloat16", "float32")]
+    assert engines[0].manifest.id != engines[1].manifest.id
+    assert [engine.manifest.quality.arithmetic for engine in engines] == ["bfloat16", "float32"]
 
 
 def test_defaults_do_not_change_the_id_but_bytes_do(tiny_engine: Engine, session_home: Home, build_engine) -> None:

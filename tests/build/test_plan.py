@@ -137,6 +137,9 @@ def test_what_the_torch_target_does_not_run_is_refused(recipe: dict[str, Any], c
         ({"architectures": ["DeepseekV3ForCausalLM"]}, "latent attention"),
         ({"architectures": ["MistralForCausalLM"], "sliding_window": 128}, "sliding window of 128"),
         ({"architectures": ["SomethingNew"]}, "not known here"),
+        ({"rope_scaling": {"rope_type": "longrope"}}, "depend on neighbours"),
+        ({"rope_parameters": {"rope_type": "dynamic"}}, "depend on neighbours"),
+        ({"rope_scaling": {"type": "odd"}}, "rope odd: this kind"),
         ({"architectures": None, "model_type": "odd"}, "model_type odd"),
         ({"quantization_config": {"quant_method": "awq"}}, "already quantized"),
     ],
@@ -149,6 +152,12 @@ def test_models_that_cannot_run_are_refused_with_the_reason(config: dict[str, An
 def test_a_window_as_long_as_the_context_is_full_attention() -> None:
     assert plan({"architectures": ["MistralForCausalLM"], "sliding_window": 512}).legal
     assert plan({"architectures": ["Qwen2ForCausalLM"], "sliding_window": 128, "use_sliding_window": False}).legal
+
+
+@pytest.mark.parametrize("rope", [{"rope_type": "llama3"}, {"type": "linear"}, {"rope_type": "yarn"}, {"rope_theta": 1e4}])
+def test_ropes_that_do_not_depend_on_the_batch_are_run(rope: dict[str, Any]) -> None:
+    assert plan({"rope_scaling": rope}).legal
+    assert plan({"rope_parameters": rope}).legal
 
 
 def test_every_reason_is_given_not_only_the_first() -> None:
