@@ -205,7 +205,7 @@ def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> R
         else:
             given[key] = _value(key, value)
     is_file = source.endswith((".yaml", ".yml"))
-    base = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
+    base: dict[str, Any] = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
     if "calibration" in base and "calibration" in given:
         given["calibration"] = {**base["calibration"], **given["calibration"]}
     return recipe_from({**base, **given}, where="command line" if given else source)

@@ -138,8 +138,10 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole file"
         raise EngineError(
-            f"{folder / MANIFEST} cannot be read by this version ({error.error_count()} problems)",
+            f"{folder / MANIFEST} cannot be read by this version: {where}: {first['msg']}",
             hint="Build the engine again, or use the version that wrote it.",
         ) from None
 

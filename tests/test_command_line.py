@@ -39,6 +39,16 @@ def test_plan_answers_in_json(roundhouse, tiny_model) -> None:
     assert (plan["kv"]["pages"], plan["kv"]["binding_limit"]) == (40, "kv_cache_tokens")
 
 
+def test_nested_keys_are_set_with_dots(tiny_model, tmp_path: Path) -> None:
+    from roundhouse.build.commands import recipe_for
+
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"model: {tiny_model('llama')}\ncalibration: {{tokens: 64}}\n")
+    read = recipe_for(str(recipe), ["calibration.samples=2", "guard=off", "calibration.alpha_step=0.5"], weights="fp8")
+    assert (read.calibration.tokens, read.calibration.samples, read.calibration.alpha_step) == (64, 2, 0.5)
+    assert (read.guard, read.weights) == ("off", "fp8")
+
+
 def test_a_refused_plan_ends_with_3_and_still_gives_numbers(roundhouse, tiny_model) -> None:
     result = roundhouse("plan", str(tiny_model("llama")), "--weights", "nvfp4", "--json")
     assert result.returncode == 3

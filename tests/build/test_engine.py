@@ -92,6 +92,23 @@ def test_damaged_engines_are_listed_apart_and_can_be_removed_by_id(copied: tuple
     assert not folder.exists()
 
 
+def test_a_damaged_engine_is_found_by_name_and_said_to_be_damaged(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    name = Engine.open(folder).manifest.name
+    (folder / "checkpoint" / "config.json").unlink()
+    with pytest.raises(EngineError, match=r"is damaged: config\.json is missing"):
+        store.find(name)
+    assert store.locate(name) == folder
+
+
+def test_a_running_engine_is_not_removed(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    with Engine.open(folder).held(), Engine.open(folder).held(), pytest.raises(UsageError, match="is running"):
+        store.remove(folder)
+    store.remove(folder)
+    assert not folder.exists()
+
+
 def test_what_a_killed_removal_left_hinders_nobody(copied: tuple[EngineStore, Path]) -> None:
     store, folder = copied
     (store.folder / ".removed" / folder.name / "checkpoint").mkdir(parents=True)

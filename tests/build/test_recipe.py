@@ -60,6 +60,11 @@ def test_a_broken_file_is_refused(tmp_path: Path, text: str, message: str) -> No
         read_recipe(write(tmp_path, text))
 
 
+def test_words_that_yaml_1_1_takes_for_booleans_are_words(tmp_path: Path) -> None:
+    recipe = read_recipe(write(tmp_path, "model: m\nguard: off\nname: on\nattention_data_parallel: true\n"))
+    assert (recipe.guard, recipe.name, recipe.attention_data_parallel) == ("off", "on", True)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"nowhere\.yaml does not exist"):
         read_recipe(tmp_path / "nowhere.yaml")
