@@ -3,8 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tiny_gguf import write_tiny_gguf
 
 from roundhouse.build.home import Home
+from roundhouse.build.pipeline import build
+from roundhouse.build.recipe import recipe_from
 from roundhouse.build.sources import fetch_detail, fetch_model, fingerprint, read_model
 from roundhouse.errors import ModelError
 
@@ -31,6 +34,22 @@ def test_a_source_that_is_nothing_is_named(source: str, home: Home) -> None:
 def test_a_missing_gguf_file_is_named(home: Home) -> None:
     with pytest.raises(ModelError, match=r"nowhere\.gguf does not exist"):
         fetch_model("nowhere.gguf", home)
+
+
+def test_a_gguf_file_becomes_an_engine(tiny_model, tmp_path: Path, home: Home) -> None:
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", tiny_model("llama") / "tokenizer.json", seed=1)
+    manifest = build(recipe_from({"model": str(path), "weights": "fp8"}), home, lambda event: None).engine.manifest
+    assert manifest.name == "tiny-fp8-kv-fp8"
+    assert manifest.plan.shape.architecture == "LlamaForCausalLM"
+
+
+def test_a_gguf_file_that_was_written_anew_is_imported_anew(tiny_model, tmp_path: Path, home: Home) -> None:
+    """Same name, same size, same metadata: only the weights differ."""
+    path, tokenizer = tmp_path / "tiny.gguf", tiny_model("llama") / "tokenizer.json"
+    first = fetch_model(str(write_tiny_gguf(path, tokenizer, seed=1)), home)
+    assert fetch_detail(str(path), home) is None
+    second = fetch_model(str(write_tiny_gguf(path, tokenizer, seed=2)), home)
+    assert fingerprint(read_model(first)) != fingerprint(read_model(second))
 
 
 def test_a_file_that_is_no_gguf_is_refused_and_leaves_nothing(tmp_path: Path, home: Home) -> None:
