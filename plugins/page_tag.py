@@ -34,6 +34,10 @@ class Tracker(Protocol):
         """Draw a new tag for a page, write it to the table and return it."""
         ...
 
+    def issued(self, page: int) -> int:
+        """The tag that was issued with the page's latest grant; 0 once it is cleared. Never read from the table."""
+        ...
+
     def clear(self, page: int) -> None:
         """Set a page's tag to 0, before the page can be granted again."""
         ...
@@ -63,6 +67,9 @@ class PageTagTracker:
         self.page_tags[page] = tag
         return tag
 
+    def issued(self, page: int) -> int:
+        return self._issued.get(page, FREE)
+
     def clear(self, page: int) -> None:
         tag = self._issued.pop(page, None)
         if tag is not None:
@@ -77,6 +84,9 @@ class NullTracker:
         self.page_tags: Int32Array = np.zeros(0, dtype=np.int32)
 
     def grant(self, page: int) -> int:
+        return FREE
+
+    def issued(self, page: int) -> int:
         return FREE
 
     def clear(self, page: int) -> None:

@@ -6,27 +6,30 @@ to stop. Nothing is left when either ends: no process, no folder, no shared memo
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from roundhouse.build.engine import Engine
+from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
 
+from .addresses import Endpoints, Ports
 from .leftovers import owned_name, remove_leftovers
 from .openai.app import create_app
 from .openai.chat import load_chat_template
 from .openai.server import FrontServer
 from .openai.triton_client import TritonClient
-from .settings import Overrides
-from .triton.locate import find_triton
+from .settings import EngineSettings, Overrides
+from .triton.locate import TritonInstall, find_triton
 from .triton.ports import TritonPorts
 from .triton.repository import write_repository
 from .triton.server import TritonServer
@@ -34,35 +37,8 @@ from .triton.server import TritonServer
 __all__ = ["Deployment", "Endpoints", "Ports", "run_deployment"]
 
 _WATCH_PERIOD_S = 0.5
+_PLAIN_PATH = re.compile(r"[\w./+-]+")
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
-
-
-@dataclass(frozen=True)
-class Ports:
-    """The address and ports to listen on; 0 asks for a free port."""
-
-    host: str = "127.0.0.1"
-    http: int = 8000
-    grpc: int = 8001
-    metrics: int = 8002
-    openai: int = 9000
-
-
-@dataclass(frozen=True)
-class Endpoints:
-    """Where a running deployment answers."""
-
-    model: str
-    http: str
-    """Base URL of Triton's HTTP endpoint."""
-    grpc: str
-    """Triton's gRPC endpoint, as ``host:port``."""
-    metrics: str
-    """URL of Triton's metrics."""
-    openai: str
-    """Base URL for OpenAI clients; ends with ``/v1``."""
-    chat: bool
-    """Whether chat works, that is, whether the tokenizer has a chat template."""
 
 
 class Deployment:
@@ -124,6 +100,7 @@ class Deployment:
 
         Raises:
             SetupError: there is no usable Triton.
+            UsageError: the engine cannot run with these overrides on this machine.
             ServeError: a port is taken, or Triton or the engine process could not start.
         """
         try:
@@ -146,18 +123,21 @@ class Deployment:
 
     def close(self) -> None:
         """Stop everything, the front first so that no request meets a closed door. May be called twice."""
-        self._endpoints = None
-        if self._front is not None:
-            self._front.stop()
-        if self._triton is not None:
-            self._triton.stop()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._front, self._triton, self._folder = None, None, None
+        with ExitStack() as closing:  # runs backwards, and to its end whatever fails on the way
+            if self._folder is not None:
+                closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            if self._triton is not None:
+                closing.callback(self._triton.stop)
+            if self._front is not None:
+                closing.callback(self._front.stop)
+            self._endpoints, self._front, self._triton, self._folder = None, None, None, None
 
     def _start(self, stop: threading.Event) -> Endpoints | None:
+        # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
+        EngineSettings.for_engine(self._engine, self._overrides, free_memory=this_machine().free_memory)
         install = find_triton(self._home.cache)
         self._folder = _private_folder()
+        install = _without_odd_path(install, self._folder)
         repository = self._folder / "models"
         model = write_repository(repository, self._engine, overrides=self._overrides)
         wanted, host = self._ports, self._ports.host
@@ -174,7 +154,11 @@ class Deployment:
         self._triton = triton
         chat = self._engine.manifest.chat
         template = load_chat_template(self._engine.checkpoint, chat=chat)
-        app = create_app(model, template, lambda: TritonClient(f"{reachable}:{triton.ports.grpc}", model))
+
+        def connect() -> TritonClient:
+            return TritonClient(f"{reachable}:{triton.ports.grpc}", model, _metrics_url(reachable, triton.ports))
+
+        app = create_app(model, template, connect)
         self._front = FrontServer(app, host=host, port=wanted.openai)  # a taken port shows before Triton starts
         if not triton.start(stop):
             return None
@@ -184,7 +168,7 @@ class Deployment:
             model=model,
             http=f"http://{reachable}:{ports.http}",
             grpc=f"{reachable}:{ports.grpc}",
-            metrics=f"http://{reachable}:{ports.metrics}/metrics",
+            metrics=_metrics_url(reachable, ports),
             openai=f"http://{reachable}:{self._front.port}/v1",
             chat=chat,
         )
@@ -199,7 +183,7 @@ def run_deployment(
     on_ready: Callable[[Endpoints], None],
     on_log: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM, then return. Must be called from the main thread.
+    """Serve until Ctrl-C, SIGTERM or SIGHUP (a closed terminal), then return. Must be called from the main thread.
 
     Args:
         engine: what to serve.
@@ -226,9 +210,11 @@ def run_deployment(
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set, instead of what they did before."""
+    """An event that Ctrl-C, SIGTERM and SIGHUP set, instead of what they did before. ``nohup`` is respected."""
     stop = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     try:
         yield stop
@@ -237,9 +223,27 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def _metrics_url(host: str, ports: TritonPorts) -> str:
+    return f"http://{host}:{ports.metrics}/metrics"
+
+
+def _without_odd_path(install: TritonInstall, folder: Path) -> TritonInstall:
+    """Reach the backends by a link in ``folder``: Triton starts its stub through a shell, without quoting its path."""
+    link = folder / "backends"
+    link.symlink_to(install.backend_directory, target_is_directory=True)
+    return replace(install, backend_directory=link)
+
+
 def _private_folder() -> Path:
-    """A folder only for this deployment; those of killed ones are removed on the way."""
+    """A folder only for this deployment; those of killed ones are removed on the way.
+
+    Raises:
+        ServeError: its path has characters that Triton would pass to a shell as they are.
+    """
     temporary = Path(tempfile.gettempdir())
+    if not _PLAIN_PATH.fullmatch(str(temporary)):
+        hint = "Set TMPDIR to a folder whose path has letters, digits and . _ - / only."
+        raise ServeError(f"Triton cannot start from {temporary}", hint=hint)
     remove_leftovers(temporary)
     folder = temporary / owned_name()
     folder.mkdir(mode=0o700)

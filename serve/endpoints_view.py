@@ -19,8 +19,9 @@ def endpoints_json(endpoints: Endpoints) -> str:
 
 def endpoints_text(endpoints: Endpoints) -> str:
     """Endpoints and ready-made commands."""
-    question = {"model": endpoints.model, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
-    prompt = {"model": endpoints.model, "prompt": "The capital of France is", "max_tokens": 16}
+    messages = [{"role": "user", "content": "What is the capital of France?"}]
+    question = {"model": endpoints.model, "messages": messages, "temperature": 0, "max_tokens": 64}
+    prompt = {"model": endpoints.model, "prompt": "The capital of France is", "temperature": 0, "max_tokens": 16}
     path, body = ("chat/completions", question) if endpoints.chat else ("completions", prompt)
     triton = {"text_input": "The capital of France is", "sampling_param_max_tokens": 16, "streaming": True}
     return f"""{endpoints.model} is ready.

@@ -8,13 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.kv_layout import gqa_layout
-from roundhouse.build.plan import KvBudget, kv_budget
+from roundhouse.build.plan import KvBudget, Plan, kv_budget
 from roundhouse.build.recipe import Recipe, recipe_from
 from roundhouse.errors import UsageError
 
 __all__ = ["EngineSettings", "Overrides"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
+_INPUT_DTYPE_BYTES = {"bf16": 2, "fp16": 2, "float32": 4}
 
 
 class Overrides(BaseModel):
@@ -61,15 +62,24 @@ class EngineSettings(BaseModel):
         """Combine an engine's recipe with overrides and size the pool for this machine.
 
         Raises:
-            UsageError: the combination is impossible, or not one page fits.
+            UsageError: the combination is impossible, not one page fits, or weights and pages exceed
+                free memory.
         """
         recipe = _override(engine.manifest.recipe, overrides)
         plan = engine.manifest.plan
         max_seq_len = recipe.max_seq_len or plan.max_seq_len
         if max_seq_len > plan.shape.max_positions:
             raise UsageError(f"max_seq_len {max_seq_len} is above the model's {plan.shape.max_positions} positions")
-        layout = gqa_layout(plan.shape, "float32") if precision == "reference" else plan.kv_layout
-        kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=plan.weight_bytes, free_memory=free_memory)
+        reference = precision == "reference"
+        layout = gqa_layout(plan.shape, "float32") if reference else plan.kv_layout
+        weight_bytes = _float32_bytes(plan) if reference else plan.weight_bytes
+        kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=free_memory)
+        if weight_bytes + kv.bytes > free_memory:
+            raise UsageError(
+                f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B, from {kv.binding_limit}) "
+                f"exceed the {free_memory:,} B of free memory",
+                hint=f"Lower {kv.binding_limit}, or free memory." if kv.bytes else "Free memory, or run a smaller engine.",
+            )
         if kv.pages == 0:
             raise UsageError(f"no KV page fits ({kv.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
         try:
@@ -84,6 +94,11 @@ class EngineSettings(BaseModel):
             )
         except ValidationError as error:
             raise UsageError(f"engine {engine.manifest.id} cannot run like this: {error.errors()[0]['msg']}") from None
+
+
+def _float32_bytes(plan: Plan) -> int:
+    """Bytes of the reference's weights, 4 a parameter. Parameters are counted in the input, as stored there."""
+    return plan.base_bytes * 4 // _INPUT_DTYPE_BYTES[plan.shape.dtype]
 
 
 def _override(recipe: Recipe, overrides: Overrides) -> Recipe:

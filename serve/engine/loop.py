@@ -121,6 +121,9 @@ class EngineLoop:
     def check_integrity(self) -> None:
         """Check that pages, holders and tags agree; meant for idle moments and tests.
 
+        After a fault that the guard has dealt with this passes, unless a page was lost for good: see
+        :meth:`PagePool.check_integrity`. The loop goes on serving either way.
+
         Raises:
             ServeError: naming every violation.
         """
@@ -129,14 +132,16 @@ class EngineLoop:
     def _accept(self, request: Request) -> Sequence:
         if request.request_id in self._live:
             raise RequestError("invalid_request", f"request id {request.request_id!r} is in use")
-        sequence = make_sequence(request, self._tokenizer, vocab=self._vocab, max_seq_len=self._settings.max_seq_len)
-        if not self._scheduler.fits_ever(sequence):
-            raise RequestError(
-                "invalid_request",
-                f"{sequence.prompt_tokens:,} prompt and {sequence.max_new:,} new tokens need "
-                f"{self._scheduler.pages_for(sequence):,} pages of {self._settings.page_tokens} tokens; "
-                f"the pool has {self.pool.pages - self.pool.quarantined:,}",
-            )
+        sequence = make_sequence(
+            request,
+            self._tokenizer,
+            vocab=self._vocab,
+            max_seq_len=self._settings.max_seq_len,
+            pool_tokens=self._settings.kv.tokens,
+        )
+        # Pages out of use cut an answer, like the rest of the pool; a prompt they leave no room for fails in the next step.
+        room = self._scheduler.usable_tokens + 1 - sequence.prompt_tokens
+        sequence.max_new = min(sequence.max_new, max(room, 1))
         return sequence
 
     def _guarded_batch(self, batch: StepBatch) -> tuple[StepBatch, PreparedBatch]:
@@ -193,9 +198,9 @@ class EngineLoop:
             self._outputs.append(chunk)
 
     def _fail_what_fits_no_more(self) -> None:
-        """Fail waiting requests that quarantine left too few pages for: they would block the line for ever."""
-        for sequence in [s for s in self._scheduler.waiting if not self._scheduler.fits_ever(s)]:
-            self._fail(sequence, RequestError("unavailable", "too many pages are quarantined; the engine must be restarted"))
+        """Fail waiting requests that quarantine or a fault left too few pages for."""
+        for sequence in self._scheduler.hopeless():
+            self._fail(sequence, RequestError("unavailable", "too many pages are out of use; the engine must be restarted"))
 
     def _fail(self, sequence: Sequence, error: RequestError) -> None:
         self._end(sequence)

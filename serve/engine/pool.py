@@ -29,6 +29,11 @@ class PagePool:
 
     A page that was given back goes to the end of the queue, so a freed page rests as long as possible
     before it is granted again.
+
+    A grant counts as long as its tag is the one that was issued with the page last. A grant that a
+    fault made stale (its page was freed or granted again under its holder) lets go of nothing: the page
+    belongs to somebody else by now, or to nobody. Without tags (the null tracker) a page that has any
+    holder passes for the caller's.
     """
 
     def __init__(self, pages: int, tracker: Tracker) -> None:
@@ -65,42 +70,47 @@ class PagePool:
         """Add a holder to a held page. The new holder records the tag that was issued, never the table's.
 
         Raises:
-            ServeError: nobody holds the page.
+            ServeError: the grant is stale.
         """
-        self._require_held(grant.page)
+        if not self._counts(grant):
+            raise ServeError(f"page {grant.page} is not held under tag {grant.tag}", hint="Restart the engine process.")
         self._holders[grant.page] += 1
         return grant
 
-    def release(self, pages: Iterable[int]) -> None:
-        """Let go of pages once each; a page without holders loses its tag and becomes free.
-
-        Raises:
-            ServeError: a page has no holder to let go.
-        """
-        for page in pages:
-            if self._let_go(page):
-                self._free.append(page)
-
-    def quarantine(self, pages: Iterable[int]) -> list[int]:
-        """Let go of pages that can no longer be trusted; those without other holders leave use until restart.
+    def release(self, grants: Iterable[Grant]) -> list[Grant]:
+        """Let go of grants once each; a page without holders loses its tag and becomes free.
 
         Returns:
-            The pages that are now quarantined. Pages with other holders are left to them.
-
-        Raises:
-            ServeError: a page has no holder to let go.
+            The stale grants. Their pages were left alone.
         """
-        emptied = [page for page in pages if self._let_go(page)]
-        self._quarantined.update(emptied)
-        return emptied
+        emptied, stale = self._let_go(grants)
+        self._free.extend(emptied)
+        return stale
 
-    def check_integrity(self, holders: Iterable[Iterable[int]]) -> None:
-        """Check invariants 1 and 2 against the page lists of everyone who holds pages.
+    def quarantine(self, grants: Iterable[Grant]) -> list[Grant]:
+        """Let go of grants that can no longer be trusted; pages without other holders leave use until restart.
+
+        Returns:
+            The stale grants. Their pages, like pages with other holders, were left alone.
+        """
+        emptied, stale = self._let_go(grants)
+        self._quarantined.update(emptied)
+        # The fault may have put such a page on the free list as well.
+        self._free = deque(page for page in self._free if page not in self._quarantined)
+        return stale
+
+    def check_integrity(self, holders: Iterable[Iterable[Grant]]) -> None:
+        """Check invariants 1 and 2 against the grants of everyone who holds pages.
+
+        A fault is reported from the moment it happens. Once the request that it hit has ended the books
+        are whole again, but for a page whose only grant was overwritten: it stays counted as held, by
+        nobody, and is reported until restart. It is never granted again.
 
         Raises:
             ServeError: naming every violation.
         """
-        counted = Counter(page for pages in holders for page in pages)
+        grants = [grant for each in holders for grant in each]
+        counted = Counter(grant.page for grant in grants)
         free, held = list(self._free), {int(page) for page in np.flatnonzero(self._holders)}
         problems = [f"page {page} is twice in the free list" for page, times in Counter(free).items() if times > 1]
         problems += [f"page {page} is free and held" for page in held & set(free)]
@@ -116,6 +126,11 @@ class PagePool:
             f"page {page} counts {int(self._holders[page])} holders, {counted[page]} hold it"
             for page in sorted(held | set(counted))
             if self._holders[page] != counted[page]
+        ]
+        problems += [
+            f"page {grant.page} is held under tag {grant.tag}, issued is {self.tracker.issued(grant.page)}"
+            for grant in grants
+            if grant.tag != self.tracker.issued(grant.page)
         ]
         problems += self._tag_problems(held)
         if problems:
@@ -134,15 +149,20 @@ class PagePool:
         live = Counter(int(tags[page]) for page in held)
         return problems + [f"tag {tag} is on {times} pages" for tag, times in live.items() if times > 1 and tag != FREE]
 
-    def _let_go(self, page: int) -> bool:
-        """Drop one holder; True when it was the last, and the page's tag is then cleared."""
-        self._require_held(page)
-        self._holders[page] -= 1
-        if self._holders[page]:
-            return False
-        self.tracker.clear(page)
-        return True
+    def _let_go(self, grants: Iterable[Grant]) -> tuple[list[int], list[Grant]]:
+        """Drop one holder a grant; returns the pages without holders now, their tags cleared, and the stale grants."""
+        emptied, stale = [], []
+        for grant in grants:
+            if not self._counts(grant):
+                stale.append(grant)
+                continue
+            self._holders[grant.page] -= 1
+            if not self._holders[grant.page]:
+                self.tracker.clear(grant.page)
+                emptied.append(grant.page)
+        return emptied, stale
 
-    def _require_held(self, page: int) -> None:
-        if not 0 <= page < self.pages or not self._holders[page]:
-            raise ServeError(f"page {page} has no holder", hint="Restart the engine process: its page tables are wrong.")
+    def _counts(self, grant: Grant) -> bool:
+        """Whether the page is held under this grant's tag."""
+        page, tag = grant
+        return 0 <= page < self.pages and bool(self._holders[page]) and self.tracker.issued(page) == tag

@@ -16,8 +16,9 @@ FinishReason = Literal["stop", "length", "cancelled"]
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):
     """How tokens are drawn and when a request ends.
 
-    ``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 keep every token. ``seed`` None draws a
-    fresh one. ``stop`` strings end the text before them. ``ignore_eos`` goes on past end-of-sequence tokens.
+    ``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 keep every token. ``seed`` is in
+    0..2**64 − 1; None draws a fresh one. ``stop`` strings end the text before them. ``ignore_eos`` goes
+    on past end-of-sequence tokens.
     """
 
     max_tokens: int = 16

@@ -16,7 +16,11 @@ __all__ = ["PreparedBatch", "Runtime"]
 
 @dataclass(frozen=True)
 class PreparedBatch:
-    """A batch on the device. These tables are the ones attention reads, so these are what the guard checks."""
+    """A batch on the device: what the guard checks, and the only place that attention takes page numbers from.
+
+    A runtime that needs them in another form computes it in :meth:`Runtime.forward`, after the guard,
+    from ``page_table``. A copy made earlier would be read unchecked.
+    """
 
     page_table: torch.Tensor
     """int32 [B, M], −1 where unused."""
@@ -37,7 +41,7 @@ class Runtime(Protocol[Prepared]):
         ...
 
     def forward(self, prepared: Prepared) -> Float32Array:
-        """Run a prepared batch: write its keys and values into its pages, and attend to what pages hold.
+        """Run a batch that the guard let pass: write its keys and values into its pages, and attend to what pages hold.
 
         Returns:
             float32 [R, V]: logits of the batch's ``sample_rows``.

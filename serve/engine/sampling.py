@@ -15,8 +15,6 @@ from .request import SamplingParams
 
 __all__ = ["Sampler", "choose_tokens"]
 
-_SEED_BITS = 2**64
-
 
 class Sampler:
     """The sampling state of one request."""
@@ -24,8 +22,7 @@ class Sampler:
     def __init__(self, params: SamplingParams) -> None:
         self.greedy = params.temperature == 0
         self._params = params
-        seed = None if params.seed is None else params.seed % _SEED_BITS
-        self._random = np.random.Generator(np.random.Philox(seed))
+        self._random = np.random.Generator(np.random.Philox(params.seed))
 
     def draw(self, logits: Float32Array) -> int:
         """Draw a token from finite or −inf logits, float32 [V]; takes one uniform number."""

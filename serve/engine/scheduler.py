@@ -6,13 +6,16 @@ it always can finish. The head of the waiting line is never overtaken, so nobody
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 
 from .batch import Run, StepBatch, make_batch
-from .pool import PagePool
+from .pool import Grant, PagePool
 from .sequence import Sequence
 
 __all__ = ["Scheduler"]
+
+_log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -38,9 +41,19 @@ class Scheduler:
         """Pages that hold every token the sequence may ever cache."""
         return -(-sequence.cache_tokens // self._page_tokens)
 
-    def fits_ever(self, sequence: Sequence) -> bool:
-        """Whether the sequence could run if it were alone."""
-        return self.pages_for(sequence) <= self.pool.pages - self.pool.quarantined
+    @property
+    def usable_tokens(self) -> int:
+        """Tokens that the pages hold which are free or which running sequences will give back.
+
+        Not simply all but the quarantined: a page that a fault lost is none that anybody may wait for.
+        """
+        held = sum(len(sequence.grants) for sequence in self.running)
+        return (self.pool.free + held) * self._page_tokens
+
+    def hopeless(self) -> list[Sequence]:
+        """Waiting sequences that could not run even alone: they would block the line for ever."""
+        usable = self.usable_tokens
+        return [sequence for sequence in self.waiting if sequence.cache_tokens > usable]
 
     def add(self, sequence: Sequence) -> None:
         """Put a sequence at the end of the waiting line."""
@@ -65,15 +78,14 @@ class Scheduler:
     def finish(self, sequence: Sequence) -> None:
         """Take a sequence out, waiting or running, and give its pages back."""
         self._remove(sequence)
-        self.pool.release(sequence.pages)
+        self._report(sequence, self.pool.release(sequence.grants))
         sequence.grants = []
 
-    def condemn(self, sequence: Sequence) -> list[int]:
-        """Take a sequence out and quarantine its pages; returns those that nobody else holds."""
+    def condemn(self, sequence: Sequence) -> None:
+        """Take a sequence out and quarantine the pages that only it still rightfully holds."""
         self._remove(sequence)
-        quarantined = self.pool.quarantine(sequence.pages)
+        self._report(sequence, self.pool.quarantine(sequence.grants))
         sequence.grants = []
-        return quarantined
 
     def check_integrity(self) -> None:
         """Check the pool against the tables of all sequences.
@@ -81,7 +93,7 @@ class Scheduler:
         Raises:
             ServeError: naming every violation.
         """
-        self.pool.check_integrity(sequence.pages for sequence in (*self.running, *self.waiting))
+        self.pool.check_integrity(sequence.grants for sequence in (*self.running, *self.waiting))
 
     def _admit(self) -> bool:
         if not self.waiting or len(self.running) >= self._max_batch_size:
@@ -93,6 +105,15 @@ class Scheduler:
         sequence.grants = grants
         self.running.append(sequence)
         return True
+
+    def _report(self, sequence: Sequence, stale: list[Grant]) -> None:
+        for page, tag in stale:
+            _log.error(
+                "request %s ended, page %d: its tag %d was withdrawn while it held the page; the page is left as it is",
+                sequence.request_id,
+                page,
+                tag,
+            )
 
     def _remove(self, sequence: Sequence) -> None:
         if sequence in self.running:

@@ -24,7 +24,7 @@ class Sequence:
     tokens: list[int]
     prompt_tokens: int
     max_new: int
-    """Tokens to generate at most: ``max_tokens``, capped by the model's length. At least 1."""
+    """Tokens to generate at most: ``max_tokens``, capped by the model's length and by the pool. At least 1 in the line."""
     sampling: SamplingParams
     sampler: Sampler
     text: TextStream
@@ -45,8 +45,3 @@ class Sequence:
     def cache_tokens(self) -> int:
         """Tokens that will ever be cached: the last generated one never runs."""
         return self.prompt_tokens + self.max_new - 1
-
-    @property
-    def pages(self) -> list[int]:
-        """Physical pages held, in order of position."""
-        return [grant.page for grant in self.grants]

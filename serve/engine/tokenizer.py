@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from roundhouse.errors import ModelError
 
+from .token_bound import token_bound
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -32,11 +34,16 @@ class EngineTokenizer:
         self.backend = backend
         self.eos_ids = eos_ids
         self._special = {i for i, token in backend.get_added_tokens_decoder().items() if token.special}
+        self._bound = token_bound(backend.to_str())
         self._bytes = {i for token, i in backend.get_vocab().items() if _BYTE_TOKEN.fullmatch(token)}
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a valid Unicode text, with the special tokens that the model expects around it."""
         return list(self.backend.encode(text).ids)
+
+    def least_tokens(self, utf8: bytes) -> int:
+        """A number of tokens that a text in UTF-8 cannot have fewer than, without tokenizing it; 0 when unknown."""
+        return 0 if self._bound is None else self._bound.least_tokens(utf8)
 
     def decode(self, ids: list[int]) -> str:
         """The text of token ids, special tokens left out."""

@@ -11,14 +11,19 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
+from .body_limit import BodyLimit
 from .chat import ChatTemplate
-from .errors import ApiError, validation_error
+from .errors import ApiError, routing_error, validation_error
 from .responses import Answer, event_stream
 from .schemas import ChatRequest, CompletionRequest
 from .triton_client import Generator, Piece
 
 __all__ = ["create_app"]
+
+_LARGEST_BODY = 16 * 2**20
 
 
 def create_app(model: str, template: ChatTemplate, connect: Callable[[], Generator]) -> FastAPI:
@@ -37,6 +42,7 @@ def create_app(model: str, template: ChatTemplate, connect: Callable[[], Generat
         await app.state.triton.close()
 
     app = FastAPI(title="Roundhouse", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(BodyLimit, limit=_LARGEST_BODY)
     created = int(time.time())
 
     @app.exception_handler(ApiError)
@@ -44,9 +50,14 @@ def create_app(model: str, template: ChatTemplate, connect: Callable[[], Generat
         return JSONResponse(error.body, status_code=error.status)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        problem = validation_error(error.errors())
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        problem = validation_error(error.errors(), content_type=request.headers.get("content-type"))
         return JSONResponse(problem.body, status_code=problem.status)
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        problem = routing_error(error.status_code, error.detail, f"{request.method} {request.url.path}")
+        return JSONResponse(problem.body, status_code=problem.status, headers=error.headers)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -54,8 +65,10 @@ def create_app(model: str, template: ChatTemplate, connect: Callable[[], Generat
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        ready = await app.state.triton.ready()
-        return JSONResponse({"status": "ready" if ready else "not ready", "chat": template.supported}, 200 if ready else 503)
+        problem = await app.state.triton.problem()
+        if problem is not None:
+            return JSONResponse({"status": "not ready", "chat": template.supported, "reason": problem}, 503)
+        return JSONResponse({"status": "ready", "chat": template.supported})
 
     @app.get("/v1/models")
     async def models() -> dict[str, Any]:
@@ -75,7 +88,7 @@ def create_app(model: str, template: ChatTemplate, connect: Callable[[], Generat
     @app.post("/v1/chat/completions")
     async def chat_completions(body: ChatRequest, request: Request) -> Response:
         _require_model(body.model, model)
-        prompt = template.prompt_ids(body.messages)
+        prompt = await run_in_threadpool(template.prompt_ids, body.messages)  # takes seconds when the text is long
         pieces = app.state.triton.generate(prompt, body.sampling, streaming=body.stream)
         return await _respond(Answer("chat", model), pieces, body, request)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
-__all__ = ["ApiError", "api_error_from_triton", "validation_error"]
+__all__ = ["ApiError", "api_error_from_triton", "routing_error", "validation_error"]
 
 _STATUS = {"invalid_request": 400, "unavailable": 503, "cancelled": 499}
 _INTERNAL = 500
@@ -43,8 +44,31 @@ def api_error_from_triton(text: str) -> ApiError:
     return ApiError(_STATUS.get(code, _INTERNAL), message, code=code)
 
 
-def validation_error(problems: Sequence[Mapping[str, Any]]) -> ApiError:
-    """The first problem that pydantic found, naming the field."""
+def routing_error(status: int, detail: str, asked: str) -> ApiError:
+    """What the web framework refuses by itself.
+
+    Args:
+        status: HTTP status.
+        detail: its own words.
+        asked: method and path.
+    """
+    if status == HTTPStatus.NOT_FOUND:
+        return ApiError(status, f"there is no {asked}; routes begin with /v1/", code="unknown_url")
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return ApiError(status, f"{asked}: this method is not allowed here", code="method_not_allowed")
+    return ApiError(status, detail, code="invalid_request" if status < _INTERNAL else "internal")
+
+
+def validation_error(problems: Sequence[Mapping[str, Any]], *, content_type: str | None) -> ApiError:
+    """The first problem that pydantic found, naming the field.
+
+    A body of another type than JSON is not parsed: a web page in the user's own browser may send
+    such bodies to any local port.
+    """
+    if not _is_json(content_type):
+        given = f"it is {content_type}" if content_type else "it has none"
+        message = f"send the body as JSON, with the header 'content-type: application/json' ({given})"
+        return ApiError(400, message, code="invalid_request")
     first = problems[0]
     if first["type"] == "json_invalid":
         return ApiError(400, "the body is not valid JSON", code="invalid_request")
@@ -52,3 +76,8 @@ def validation_error(problems: Sequence[Mapping[str, Any]]) -> ApiError:
     message = str(first["msg"]).removeprefix("Value error, ")
     param = path[0] if path else None
     return ApiError(400, f"{param}: {message}" if param else message, code="invalid_request", param=param)
+
+
+def _is_json(content_type: str | None) -> bool:
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

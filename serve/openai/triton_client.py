@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import grpc
+import httpx
 import numpy as np
 from tritonclient.grpc import InferInput
 from tritonclient.grpc.aio import InferenceServerClient
@@ -15,10 +18,11 @@ from tritonclient.utils import InferenceServerException
 from ..engine.request import SamplingParams
 from ..triton.contract import SAMPLING_PREFIX
 from .errors import ApiError, api_error_from_triton
+from .readiness import engine_problem
 
 __all__ = ["Generator", "Piece", "TritonClient"]
 
-
+_ANSWER_TIMEOUT_S = 2.0
 _CHANNEL = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -40,8 +44,8 @@ class Piece:
 class Generator(Protocol):
     """What the front asks for answers."""
 
-    async def ready(self) -> bool:
-        """Whether requests are taken."""
+    async def problem(self) -> str | None:
+        """Why requests should not be sent now, or None when they may."""
         ...
 
     def generate(self, prompt: str | list[int], sampling: SamplingParams, *, streaming: bool) -> AsyncGenerator[Piece, None]:
@@ -63,18 +67,25 @@ class TritonClient:
     Args:
         url: ``host:port`` of Triton's gRPC endpoint.
         model: the model's name there.
+        metrics_url: Triton's metrics.
     """
 
-    def __init__(self, url: str, model: str) -> None:
+    def __init__(self, url: str, model: str, metrics_url: str) -> None:
         self._model = model
+        self._metrics_url = metrics_url
+        self._http = httpx.AsyncClient(timeout=_ANSWER_TIMEOUT_S, trust_env=False)
         self._client = InferenceServerClient(url, channel_args=_CHANNEL)
 
-    async def ready(self) -> bool:
-        """Whether the model takes requests."""
+    async def problem(self) -> str | None:
+        """Why requests should not be sent now: Triton, the model or the engine process behind it is not ready."""
         try:
-            return bool(await self._client.is_model_ready(self._model, client_timeout=2.0))
-        except (InferenceServerException, grpc.RpcError):
-            return False
+            ready = await self._client.is_model_ready(self._model, client_timeout=_ANSWER_TIMEOUT_S)
+            metrics = await self._http.get(self._metrics_url)
+        except (InferenceServerException, grpc.RpcError, httpx.HTTPError):
+            return "Triton does not answer"
+        if not ready or metrics.status_code != HTTPStatus.OK:
+            return "Triton is not ready"
+        return engine_problem(metrics.text, time.time())
 
     async def generate(
         self, prompt: str | list[int], sampling: SamplingParams, *, streaming: bool
@@ -104,6 +115,7 @@ class TritonClient:
 
     async def close(self) -> None:
         """Close the connection."""
+        await self._http.aclose()
         await self._client.close()
 
 

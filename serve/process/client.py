@@ -5,6 +5,7 @@ Lives in Triton's Python stub, so it imports neither torch nor transformers.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from roundhouse.errors import ServeError
 
@@ -25,6 +27,7 @@ __all__ = ["EngineProcess", "restart_delay"]
 _LONGEST_DELAY_S = 30.0
 _POLL_S = 0.1
 
+T = TypeVar("T")
 OnOutput = Callable[[Output], None]
 
 
@@ -40,6 +43,7 @@ class EngineProcess:
         engine: the engine folder.
         python: the interpreter that has torch; by default this one.
         overrides_json: what to change of the engine's recipe, as a JSON object.
+        on_state: told True when the process takes requests, and False when it is gone.
         on_status: gets each status report, from the receiving thread.
         on_log: gets each line that the engine process prints, and notes about restarts.
     """
@@ -50,11 +54,13 @@ class EngineProcess:
         *,
         python: str = sys.executable,
         overrides_json: str = "{}",
+        on_state: Callable[[bool], None] = lambda _: None,
         on_status: Callable[[Status], None] = lambda _: None,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._command = [python, "-P", "-m", "roundhouse.serve.process.main", "--engine", str(engine)]
         self._command += ["--settings", overrides_json]
+        self._on_state = on_state
         self._on_status = on_status
         self._on_log = on_log
         self._lock = threading.Lock()
@@ -91,21 +97,28 @@ class EngineProcess:
     def submit(self, request: Request, on_output: OnOutput) -> None:
         """Hand over a request. ``on_output`` gets its outputs, the last one a failure or with a finish reason.
 
-        It is called from the receiving thread, or from the caller's when the engine is down.
+        It is called from the receiving thread, or from the caller's when the engine is down. When it
+        raises, the request is cancelled, and its further outputs still come.
         """
         with self._lock:
             connection = self._connection
             if connection is not None:
+                connection.send(request)  # first: a request that cannot be encoded must not count as live
                 self._live[request.request_id] = on_output
-                connection.send(request)
                 return
         on_output(_unavailable(request.request_id, "the engine process is down and being restarted; try again in a moment"))
 
-    def cancel(self, request_id: str) -> None:
-        """End a request. Its last output still comes; an unknown id is ignored."""
+    def cancel(self, request_id: str) -> bool:
+        """End a request. Its last output still comes.
+
+        Returns:
+            Whether it was passed on; an id that is unknown (yet, or any more) is ignored.
+        """
         with self._lock:
-            if self._connection is not None and request_id in self._live:
-                self._connection.send(Cancel(request_id=request_id))
+            if self._connection is None or request_id not in self._live:
+                return False
+            self._connection.send(Cancel(request_id=request_id))
+            return True
 
     def stop(self, grace_s: float = 5.0) -> None:
         """End the process, fail what was live and remove the sockets. May be called more than once."""
@@ -126,13 +139,17 @@ class EngineProcess:
         self._runs += 1
         sockets = self._home / str(self._runs)
         sockets.mkdir()
-        connection = EngineConnection([*self._command, "--sockets", str(sockets)], sockets, self._on_log)
-        while not self._stopping.is_set():
-            message = connection.receive(_POLL_S)
-            if isinstance(message, Ready):
-                return connection, message
-            if message is None and not connection.alive:
-                break
+        connection = EngineConnection([*self._command, "--sockets", str(sockets)], sockets, self._log)
+        try:
+            while not self._stopping.is_set():
+                message = connection.receive(_POLL_S)
+                if isinstance(message, Ready):
+                    return connection, message
+                if message is None and not connection.alive:
+                    break
+        except ServeError:
+            connection.close(grace_s=1.0)
+            raise
         connection.close(grace_s=1.0)
         raise ServeError(f"the engine process could not start: {connection.last_words}")
 
@@ -153,23 +170,27 @@ class EngineProcess:
         """Start again until it works; None when the owner stops meanwhile."""
         while not self._stopping.is_set():
             delay = restart_delay(deaths)
-            self._on_log(f"the engine process ended; starting it again in {delay:g} s")
+            self._log(f"the engine process ended; starting it again in {delay:g} s")
             if self._stopping.wait(delay):
                 break
             try:
                 return self._run()[0]
             except ServeError as error:
-                self._on_log(error.message)
+                self._log(error.message)
                 deaths += 1
         return None
 
     def _dispatch_until_death(self, connection: EngineConnection) -> None:
         while True:
-            message = connection.receive(_POLL_S)
+            try:
+                message = connection.receive(_POLL_S)
+            except ServeError as error:
+                self._log(error.message)
+                return
             if isinstance(message, Chunk | Failure):
                 self._dispatch(message)
             elif isinstance(message, Status):
-                self._on_status(message)
+                self._guarded(self._on_status, message, "a status report")
             elif message is None and (self._stopping.is_set() or not connection.alive):
                 return
 
@@ -177,22 +198,37 @@ class EngineProcess:
         last = isinstance(output, Failure) or output.finish_reason is not None
         with self._lock:
             on_output = self._live.pop(output.request_id, None) if last else self._live.get(output.request_id)
-        if on_output is not None:
-            on_output(output)
+        if on_output is not None and not self._guarded(on_output, output, f"an output of request {output.request_id}"):
+            self.cancel(output.request_id)
+
+    def _guarded(self, callback: Callable[[T], None], value: T, what: str) -> bool:
+        """Call back, and say whether that worked: whatever it raises, the others must still be served."""
+        try:
+            callback(value)
+        except Exception as error:
+            self._log(f"{what} could not be taken: {error!r}")
+            return False
+        return True
+
+    def _log(self, line: str) -> None:
+        with contextlib.suppress(Exception):  # there is nowhere left to say it
+            self._on_log(line)
 
     def _attach(self, connection: EngineConnection) -> None:
         with self._lock:
             self._connection = connection
+        self._guarded(self._on_state, True, "the engine's state")
 
     def _detach(self, connection: EngineConnection) -> None:
         """Take a dead process out of use; every request it held fails."""
         with self._lock:
             self._connection = None
             lost, self._live = self._live, {}
+        self._guarded(self._on_state, False, "the engine's state")
         connection.close(grace_s=5.0)
         why = "the server is stopping" if self._stopping.is_set() else "the engine process ended while it served this request"
         for request_id, on_output in lost.items():
-            on_output(_unavailable(request_id, why))
+            self._guarded(on_output, _unavailable(request_id, why), f"the failure of request {request_id}")
 
     def _remove_home(self) -> None:
         shutil.rmtree(self._home, ignore_errors=True)

@@ -30,7 +30,7 @@ class EngineConnection:
     Args:
         command: the process to start, which binds ``requests`` and ``outputs`` in ``sockets``.
         sockets: an existing, private folder.
-        on_log: gets each line that the process prints.
+        on_log: gets each line that the process prints. Must not raise: the process stops when nobody reads it.
 
     Raises:
         ServeError: the folder's path is too long for a socket, or the command cannot be run.
@@ -73,10 +73,17 @@ class EngineConnection:
                 self._requests.send(self._encoder.encode(message))
 
     def receive(self, timeout_s: float) -> FromEngine | None:
-        """The next message, or None when none arrives within ``timeout_s`` seconds."""
+        """The next message, or None when none arrives within ``timeout_s`` seconds.
+
+        Raises:
+            ServeError: what arrived is no message; the process cannot be trusted any more.
+        """
         if not self._outputs.poll(int(timeout_s * 1000)):
             return None
-        return self._decoder.decode(self._outputs.recv())
+        try:
+            return self._decoder.decode(self._outputs.recv())
+        except msgspec.DecodeError as error:
+            raise ServeError(f"the engine process sent what is no message: {error}") from None
 
     def end(self) -> None:
         """Close the pipe that the process watches; it ends at once."""

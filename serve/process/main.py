@@ -42,19 +42,18 @@ def main(arguments: list[str] | None = None) -> int:
     context = zmq.Context()
     inbox, outbox = _Inbox(context, options.sockets / REQUESTS), _Outbox(context, options.sockets / OUTPUTS)
     try:
-        service = _load(options.engine, options.settings, inbox, outbox)
+        engine = Engine.open(options.engine)
+        with engine.held():  # while this process lives, nobody removes the engine
+            _load(engine, options.settings, inbox, outbox).run()
     except RoundhouseError as error:
         sys.stderr.write(_one_line(error) + "\n")
-        return _START_FAILED
-    service.run()
-    return 0
+    return _START_FAILED
 
 
-def _load(folder: Path, settings_json: str, inbox: _Inbox, outbox: _Outbox) -> Service:
-    """Open the engine, load it, say that it is ready."""
+def _load(engine: Engine, settings_json: str, inbox: _Inbox, outbox: _Outbox) -> Service:
+    """Load the engine, say that it is ready."""
     from ..runtimes import create_loop
 
-    engine = Engine.open(folder)
     settings = EngineSettings.for_engine(engine, _overrides(settings_json), free_memory=this_machine().free_memory)
     loop = create_loop(engine, settings)
     ready = Ready(

@@ -61,4 +61,5 @@ class TetheredProcess:
             return
         with self._process.stdout as lines:
             for line in lines:
-                self._on_line(line.rstrip())
+                with contextlib.suppress(Exception):  # a log that fails (a closed terminal) must not fill the pipe
+                    self._on_line(line.rstrip())

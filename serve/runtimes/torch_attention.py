@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from .torch_batch import TorchBatch
+from .torch_batch import AttentionTables
 from .torch_pages import KvPages
 
 __all__ = ["ATTENTION", "PagedContext", "paged_attention", "register"]
@@ -27,7 +27,7 @@ class PagedContext:
     """What a forward pass carries through the model to every layer's attention."""
 
     pages: KvPages
-    batch: TorchBatch
+    tables: AttentionTables
 
 
 def register() -> None:
@@ -57,20 +57,20 @@ def paged_attention(
         value: [1, Hkv, T, D].
         _mask: always None, for no mask function is registered.
         scaling: factor on the scores.
-        paged: the pages and the prepared batch.
+        paged: the pages, and where this batch's keys and values lie in them.
 
     Returns:
         [1, T, H, D], and None for the weights.
     """
     layer = int(module.layer_idx)  # type: ignore[arg-type]  # set on every attention module of transformers
-    pages, batch = paged.pages, paged.batch
-    pages.write("k", layer, batch.slots, key[0].transpose(0, 1))
-    pages.write("v", layer, batch.slots, value[0].transpose(0, 1))
+    pages, tables = paged.pages, paged.tables
+    pages.write("k", layer, tables.slots, key[0].transpose(0, 1))
+    pages.write("v", layer, tables.slots, value[0].transpose(0, 1))
     out = query.new_empty(query.shape[2], query.shape[1], query.shape[3])
-    singles = len(batch.single_table)
+    singles = len(tables.single_table)
     if singles:
         out[:singles] = _singles(query[0, :, :singles].transpose(0, 1), layer, paged, scaling)
-    for prompt in batch.prompts:
+    for prompt in tables.prompts:
         k, k_factor = pages.gather("k", layer, prompt.pages)
         v, v_factor = pages.gather("v", layer, prompt.pages)
         tokens = prompt.end - prompt.start
@@ -90,14 +90,14 @@ def paged_attention(
 
 def _singles(query: torch.Tensor, layer: int, paged: PagedContext, scaling: float) -> torch.Tensor:
     """Rows with one query each, [S, H, D], in one padded batch. Heads that share keys become query rows."""
-    k, k_factor = paged.pages.gather("k", layer, paged.batch.single_table)
-    v, v_factor = paged.pages.gather("v", layer, paged.batch.single_table)
+    k, k_factor = paged.pages.gather("k", layer, paged.tables.single_table)
+    v, v_factor = paged.pages.gather("v", layer, paged.tables.single_table)
     rows, heads, dim = query.shape
     attended = F.scaled_dot_product_attention(
         query.reshape(rows, k.shape[2], heads // k.shape[2], dim).to(k.dtype),
         k.transpose(1, 2),
         v.transpose(1, 2),
-        attn_mask=paged.batch.single_mask,
+        attn_mask=paged.tables.single_mask,
         scale=scaling * k_factor,
     )
     return attended.reshape(rows, heads, dim) * v_factor

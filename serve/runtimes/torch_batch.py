@@ -1,4 +1,9 @@
-"""A step batch as tensors, with everything attention needs computed from the page table that the guard checks."""
+"""A step batch as tensors, and what attention reads: computed from the page table that the guard checked.
+
+Two stages on purpose. :func:`prepare_batch` makes the tensors that the guard looks at.
+:func:`attention_tables` runs after the guard and takes page numbers from nowhere but that table, so
+what runs is what was checked.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,23 @@ import torch
 from ..engine.batch import StepBatch
 from ..engine.runtime import PreparedBatch
 
-__all__ = ["Prompt", "TorchBatch", "prepare_batch"]
+__all__ = ["AttentionTables", "Prompt", "TorchBatch", "attention_tables", "prepare_batch"]
+
+
+@dataclass(frozen=True)
+class TorchBatch(PreparedBatch):
+    """T packed tokens of B rows; rows that run one token come first. Holds page numbers in ``page_table`` only."""
+
+    token_ids: torch.Tensor
+    """int64 [1, T]"""
+    positions: torch.Tensor
+    """int64 [1, T]"""
+    query_start: torch.Tensor
+    """int32 [B + 1]: row b's tokens are ``query_start[b]:query_start[b + 1]``."""
+    context_len: torch.Tensor
+    """int32 [B]: tokens of each row in the cache after this step."""
+    sample_rows: torch.Tensor
+    """int64 [R]"""
 
 
 @dataclass(frozen=True)
@@ -24,13 +45,9 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class TorchBatch(PreparedBatch):
-    """T packed tokens of B rows; the first ``len(single_table)`` rows run one token each."""
+class AttentionTables:
+    """Where a batch's keys and values are written and read; the first ``len(single_table)`` rows run one token each."""
 
-    token_ids: torch.Tensor
-    """int64 [1, T]"""
-    positions: torch.Tensor
-    """int64 [1, T]"""
     slots: torch.Tensor
     """int64 [T]: where each token's rows are stored, ``page * page_tokens + token``."""
     fresh_pages: torch.Tensor
@@ -40,27 +57,32 @@ class TorchBatch(PreparedBatch):
     single_mask: torch.Tensor
     """bool [S, 1, 1, C * page_tokens]: cached tokens that each of these rows attends to."""
     prompts: tuple[Prompt, ...]
-    sample_rows: torch.Tensor
-    """int64 [R]"""
 
 
-def prepare_batch(batch: StepBatch, page_tokens: int) -> TorchBatch:
+def prepare_batch(batch: StepBatch) -> TorchBatch:
     """Put a batch into tensors."""
-    page_table = torch.from_numpy(batch.page_table)
-    table = page_table.long()
-    positions = torch.from_numpy(batch.positions)
-    starts, contexts = batch.query_start.tolist(), batch.context_len.tolist()
-    counts = torch.from_numpy(batch.query_start).diff()
-    rows = torch.repeat_interleave(torch.arange(len(contexts)), counts)
-    pages, within = table[rows, positions // page_tokens], positions % page_tokens
-    singles = int((counts == 1).sum())
-    single_table, single_mask = _singles(table[:singles], torch.from_numpy(batch.context_len[:singles]), page_tokens)
     return TorchBatch(
-        page_table=page_table,
+        page_table=torch.from_numpy(batch.page_table),
         page_count=torch.from_numpy(batch.page_count),
         expected_tags=torch.from_numpy(batch.expected_tags),
         token_ids=torch.from_numpy(batch.token_ids)[None],
-        positions=positions[None],
+        positions=torch.from_numpy(batch.positions)[None],
+        query_start=torch.from_numpy(batch.query_start),
+        context_len=torch.from_numpy(batch.context_len),
+        sample_rows=torch.from_numpy(batch.sample_rows),
+    )
+
+
+def attention_tables(batch: TorchBatch, page_tokens: int) -> AttentionTables:
+    """What attention reads of a batch whose page table was checked."""
+    table, positions = batch.page_table.long(), batch.positions[0]
+    starts, contexts = batch.query_start.tolist(), batch.context_len.tolist()
+    counts = batch.query_start.diff()
+    rows = torch.repeat_interleave(torch.arange(len(contexts)), counts)
+    pages, within = table[rows, positions // page_tokens], positions % page_tokens
+    singles = int((counts == 1).sum())
+    single_table, single_mask = _singles(table[:singles], batch.context_len[:singles], page_tokens)
+    return AttentionTables(
         slots=pages * page_tokens + within,
         fresh_pages=pages[within == 0],
         single_table=single_table,
@@ -70,7 +92,6 @@ def prepare_batch(batch: StepBatch, page_tokens: int) -> TorchBatch:
             for row, context in enumerate(contexts)
             if row >= singles
         ),
-        sample_rows=torch.from_numpy(batch.sample_rows),
     )
 
 

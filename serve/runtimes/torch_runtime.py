@@ -14,7 +14,7 @@ from roundhouse.build.model_shape import ModelShape
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
 from .torch_attention import PagedContext
-from .torch_batch import TorchBatch, prepare_batch
+from .torch_batch import TorchBatch, attention_tables, prepare_batch
 from .torch_model import load_model, weight_bytes
 from .torch_pages import KvPages
 
@@ -61,17 +61,18 @@ class TorchRuntime:
         return weight_bytes(self._model)
 
     def prepare(self, batch: StepBatch) -> TorchBatch:
-        return prepare_batch(batch, self.pages.page_tokens)
+        return prepare_batch(batch)
 
     @torch.inference_mode()
     def forward(self, prepared: TorchBatch) -> Float32Array:
-        self.pages.clear(prepared.fresh_pages)
+        tables = attention_tables(prepared, self.pages.page_tokens)
+        self.pages.clear(tables.fresh_pages)
         output = self._model(
             input_ids=prepared.token_ids,
             position_ids=prepared.positions,
             use_cache=False,
             logits_to_keep=prepared.sample_rows,
-            paged=PagedContext(self.pages, prepared),
+            paged=PagedContext(self.pages, tables),
         )
         logits: Float32Array = output.logits[0].float().numpy()
         return logits

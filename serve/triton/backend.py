@@ -7,6 +7,7 @@ torch nor an engine lives in this process.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import sys
@@ -15,7 +16,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from roundhouse.errors import RequestError, ServeError
+from roundhouse.errors import RequestCode, RequestError, ServeError
 
 from ..engine.request import Chunk, Output, Request
 from ..process.client import EngineProcess
@@ -49,6 +50,7 @@ class TritonPythonModel:
             Path(settings[ENGINE_KEY]),
             python=settings[PYTHON_KEY],
             overrides_json=settings[OVERRIDES_KEY],
+            on_state=metrics.set_up,
             on_status=metrics.update,
             on_log=_log,
         )
@@ -62,18 +64,24 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> None:
         """Queue a batch of requests; all responses are sent later, through each request's sender."""
         for request in requests:
-            sender = request.get_response_sender()
             try:
-                parsed = self._parse(request)
-            except RequestError as error:
-                Reply(self._triton, sender, streaming=False).fail(error.code, error.message)
-                continue
-            self._submit(parsed, Reply(self._triton, sender, streaming=parsed.streaming))
+                self._accept(request)
+            except Exception as error:  # not even its failure could be sent; the rest of the batch must not pay
+                _log(f"a request could not be answered: {error!r}")
 
     def finalize(self) -> None:
         """Stop the engine process; Triton calls this when it unloads the model."""
         self._stopping.set()
         self._engine.stop()
+
+    def _accept(self, request: Any) -> None:
+        """Hand one request over, or answer why not."""
+        sender = request.get_response_sender()
+        try:
+            parsed = self._parse(request)
+            self._submit(parsed, Reply(self._triton, sender, streaming=parsed.streaming))
+        except Exception as error:
+            Reply(self._triton, sender, streaming=False).fail(*_reason(error))
 
     def _parse(self, request: Any) -> ParsedRequest:
         tensors = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
@@ -85,7 +93,12 @@ class TritonPythonModel:
         with self._lock:
             self._live[request_id] = reply
         request = Request(request_id=request_id, prompt=parsed.prompt, prompt_ids=parsed.prompt_ids, sampling=parsed.sampling)
-        self._engine.submit(request, self._take)
+        try:
+            self._engine.submit(request, self._take)
+        except Exception:
+            with self._lock:
+                self._live.pop(request_id, None)
+            raise
 
     def _take(self, output: Output) -> None:
         last = not isinstance(output, Chunk) or output.finish_reason is not None
@@ -95,9 +108,13 @@ class TritonPythonModel:
             return
         try:
             reply.take(output)
-        except self._triton.TritonModelException as error:  # the client went away between two polls
-            _log(f"a response could not be sent: {error}")
-            self._engine.cancel(output.request_id)
+        except Exception as error:  # often the client went away between two polls
+            _log(f"a response could not be sent: {error!r}")
+            if last:
+                with contextlib.suppress(self._triton.TritonModelException):
+                    reply.fail(*_reason(error))
+            else:
+                self._engine.cancel(output.request_id)
 
     def _watch_cancelled(self) -> None:
         """Tell the engine about clients that went away, so that it stops and takes its pages back."""
@@ -107,11 +124,22 @@ class TritonPythonModel:
                 live = list(self._live.items())
             told &= {request_id for request_id, _ in live}
             for request_id, reply in live:
-                if request_id not in told and reply.cancelled:
+                try:
+                    if request_id not in told and reply.cancelled and self._engine.cancel(request_id):
+                        told.add(request_id)
+                except Exception as error:  # the others must still be watched
                     told.add(request_id)
-                    self._engine.cancel(request_id)
+                    _log(f"a request can no longer be watched: {error!r}")
+
+
+def _reason(error: Exception) -> tuple[RequestCode, str]:
+    """The code and the message that a client gets."""
+    if isinstance(error, RequestError):
+        return error.code, error.message
+    return "internal", f"the request could not be served: {error!r}"
 
 
 def _log(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):  # a log that is closed must not fail a request
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import dataclass
 
@@ -55,8 +56,15 @@ def bind_port(host: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a host that is no name at all is a ValueError
         bound.close()
-        hint = "Give another port, or 0 for any free one."
-        raise ServeError(f"cannot listen on {host}:{port}: {error.strerror or error}", hint=hint) from None
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ServeError(f"cannot listen on {host}:{port}: {why}", hint=_hint(error)) from None
     return bound
+
+
+def _hint(error: Exception) -> str:
+    about_the_port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+    if about_the_port:
+        return "Give another port, or 0 for any free one."
+    return "Give an IPv4 address of this machine as the host: 127.0.0.1, or 0.0.0.0 for all of them."

@@ -101,10 +101,29 @@ def _whole(name: str, value: object) -> int:
     return value
 
 
+def _count(name: str, value: object) -> int:
+    return _within(name, value, -(2**31), 2**31 - 1)
+
+
+def _seed(name: str, value: object) -> int:
+    return _within(name, value, 0, 2**64 - 1)
+
+
+def _within(name: str, value: object, least: int, most: int) -> int:
+    """A whole number that its tensor's type can hold: request parameters come in any size."""
+    number = _whole(name, value)
+    if not least <= number <= most:
+        raise _invalid(f"{name} is {number}, expected {least} to {most}")
+    return number
+
+
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _invalid(f"{name} is {value!r}, expected a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise _invalid(f"{name} is larger than any number that can be used") from None
 
 
 def _boolean(name: str, value: object) -> bool:
@@ -121,6 +140,10 @@ def _text(name: str, value: object) -> str:
             raise _invalid(f"{name} is not valid UTF-8") from None
     if not isinstance(value, str):
         raise _invalid(f"{name} is {value!r}, expected a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can spell half a character
+        raise _invalid(f"{name} is {value!r}, which is not valid Unicode") from None
     return value
 
 
@@ -134,11 +157,11 @@ def _one_stop(name: str, value: object) -> tuple[str, ...]:
 
 
 _READERS: dict[str, Callable[[str, object], object]] = {
-    "max_tokens": _whole,
+    "max_tokens": _count,
     "temperature": _number,
-    "top_k": _whole,
+    "top_k": _count,
     "top_p": _number,
-    "seed": _whole,
+    "seed": _seed,
     "stop": _one_stop,
     "ignore_eos": _boolean,
 }

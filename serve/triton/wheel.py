@@ -10,11 +10,12 @@ import importlib.metadata
 import os
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from roundhouse.errors import SetupError
+
+from ..leftovers import owned_name, remove_leftovers
 
 __all__ = ["WheelTriton", "find_wheel", "lay_out"]
 
@@ -69,7 +70,7 @@ def lay_out(wheel: WheelTriton, cache: Path) -> Path:
     """Copy backend and stub to ``<cache>/triton-<version>-py<python>/python/``; the backend directory for Triton.
 
     The folder appears complete or not at all, so two processes may do this at once; one that lost a
-    file is made again.
+    file is made again. What killed processes left half done is removed.
     """
     version = wheel.triton_version or f"wheel-{wheel.version}"
     folder = cache / f"triton-{version}-py{sys.version_info.major}.{sys.version_info.minor}"
@@ -77,10 +78,10 @@ def lay_out(wheel: WheelTriton, cache: Path) -> Path:
     if _complete(folder, sources):
         return folder
     cache.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".triton-", dir=cache))
+    remove_leftovers(cache)
+    fresh = cache / owned_name()
     try:
-        fresh.chmod(0o755)
-        (fresh / "python").mkdir()
+        (fresh / "python").mkdir(parents=True)
         for source in sources:
             shutil.copy2(source, fresh / "python" / source.name)
         _put_in_place(fresh, folder, sources)

@@ -44,9 +44,18 @@ def test_an_overwritten_table_does_not_free_another_page_s_tag() -> None:
     assert tracker.page_tags.tolist() == [FREE, second, 2]
 
 
+def test_what_was_issued_is_not_read_from_the_table() -> None:
+    tracker = PageTagTracker(2, first_tag=7)
+    tracker.grant(0)
+    tracker.page_tags[:] = 99  # a fault
+    assert [tracker.issued(0), tracker.issued(1)] == [7, FREE]
+    tracker.clear(0)
+    assert tracker.issued(0) == FREE
+
+
 def test_the_null_tracker_keeps_no_table() -> None:
     tracker = NullTracker()
-    assert tracker.grant(7) == FREE
+    assert tracker.grant(7) == tracker.issued(7) == FREE
     tracker.clear(7)
     assert len(tracker.page_tags) == 0
 

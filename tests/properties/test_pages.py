@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
 
 from roundhouse.errors import ServeError
-from roundhouse.plugins.page_tag import PageTagTracker
+from roundhouse.plugins.page_tag import NullTracker, PageTagTracker, Tracker
 from roundhouse.serve.engine.detokenize import TextStream
 from roundhouse.serve.engine.pool import Grant, PagePool
 from roundhouse.serve.engine.request import SamplingParams
@@ -65,24 +65,104 @@ class PoolMachine(RuleBasedStateMachine):
     @rule(grants=consumes(holders))
     def release(self, grants: list[Grant]) -> None:
         self._forget(grants)
-        self.pool.release(grant.page for grant in grants)
+        assert self.pool.release(grants) == []
 
     @rule(grants=consumes(holders))
     def quarantine(self, grants: list[Grant]) -> None:
         self._forget(grants)
         shared = {grant.page for other in self.live for grant in other}
         alone = [grant.page for grant in grants if grant.page not in shared]
-        assert self.pool.quarantine([grant.page for grant in grants]) == alone
+        before = self.pool.quarantined
+        assert self.pool.quarantine(grants) == []
+        assert self.pool.quarantined == before + len(alone)
 
     @invariant()
     def holds(self) -> None:
-        self.pool.check_integrity([grant.page for grant in grants] for grants in self.live)
+        self.pool.check_integrity(self.live)
         assert self.pool.free + self.pool.used + self.pool.quarantined == PAGES
         for grants in self.live:
             assert all(self.pool.tracker.page_tags[grant.page] == grant.tag for grant in grants)
 
     def _forget(self, grants: list[Grant]) -> None:
         del self.live[next(place for place, each in enumerate(self.live) if each is grants)]
+
+
+class FaultyPoolMachine(RuleBasedStateMachine):
+    """Pages are freed under their holders and granted to others. Nobody else is ever harmed, and nothing raises.
+
+    ``rightful`` counts the holders that each grant still stands for; a grant that nobody counts is stale.
+    """
+
+    holders = Bundle("holders")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = PagePool(PAGES, PageTagTracker(PAGES))
+        self.presented: Counter[Grant] = Counter()
+        self.rightful: Counter[Grant] = Counter()
+        self.quarantined: set[int] = set()
+
+    @rule(target=holders, count=st.integers(1, 4))
+    def grant(self, count: int) -> object:
+        grants = self.pool.grant(count)
+        if grants is None:
+            return multiple()
+        assert not self.quarantined & {grant.page for grant in grants}
+        self.presented.update(grants)
+        self.rightful.update(grants)
+        return grants
+
+    @rule(target=holders, grants=holders)
+    def share(self, grants: list[Grant]) -> object:
+        stale = [grant for grant in grants if not self.rightful[grant]]
+        for grant in stale:
+            with pytest.raises(ServeError, match="is not held under tag"):
+                self.pool.share(grant)
+        if stale:
+            return multiple()
+        self.presented.update(grants)
+        self.rightful.update(grants)
+        return [self.pool.share(grant) for grant in grants]
+
+    @rule(grants=holders, data=st.data())
+    def free_under_its_holder(self, grants: list[Grant], data: st.DataObject) -> None:
+        grant = data.draw(st.sampled_from(grants))
+        assert self.pool.release([grant]) == self._let_go([grant])[1]
+
+    @rule(grants=consumes(holders))
+    def release(self, grants: list[Grant]) -> None:
+        self.presented.subtract(grants)
+        assert self.pool.release(grants) == self._let_go(grants)[1]
+
+    @rule(grants=consumes(holders))
+    def quarantine(self, grants: list[Grant]) -> None:
+        self.presented.subtract(grants)
+        emptied, stale = self._let_go(grants)
+        self.quarantined |= emptied
+        assert self.pool.quarantine(grants) == stale
+
+    @invariant()
+    def holds(self) -> None:
+        assert self.pool.quarantined == len(self.quarantined)
+        assert self.pool.free + self.pool.used + self.pool.quarantined == PAGES
+        for page, tag in +self.rightful:
+            assert self.pool.tracker.page_tags[page] == self.pool.tracker.issued(page) == tag
+        if +self.presented == +self.rightful:
+            self.pool.check_integrity([self.presented.elements()])
+        else:
+            with pytest.raises(ServeError, match="inconsistent"):
+                self.pool.check_integrity([self.presented.elements()])
+
+    def _let_go(self, grants: list[Grant]) -> tuple[set[int], list[Grant]]:
+        emptied, stale = set(), []
+        for grant in grants:
+            if not self.rightful[grant]:
+                stale.append(grant)
+                continue
+            self.rightful[grant] -= 1
+            if not self.rightful[grant]:
+                emptied.add(grant.page)
+        return emptied, stale
 
 
 class SchedulerMachine(RuleBasedStateMachine):
@@ -101,7 +181,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(prompt=st.integers(1, 30), new=st.integers(1, 20))
     def arrive(self, prompt: int, new: int) -> None:
         sequence = a_sequence(str(self.arrivals), prompt, new)
-        if self.scheduler.fits_ever(sequence):
+        if sequence.cache_tokens <= self.scheduler.usable_tokens:
             self.arrivals += 1
             self.scheduler.add(sequence)
 
@@ -112,7 +192,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         counts = Counter({sequence.request_id: count for sequence, count in batch.runs})
         assert len(counts) == len(batch.runs) <= self.batch
         assert sum(counts.values()) == len(batch.token_ids) <= self.budget
-        if first is not None and self.scheduler.fits_ever(first):
+        if first is not None:
             assert batch.runs, "there is work, and nothing runs"
         sampled = batch.sampled
         for sequence, count in batch.runs:
@@ -133,7 +213,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             self.scheduler.condemn(sequence)
         else:
             self.scheduler.finish(sequence)
-        for waiting in [s for s in self.scheduler.waiting if not self.scheduler.fits_ever(s)]:
+        for waiting in self.scheduler.hopeless():
             self.scheduler.finish(waiting)
 
     @invariant()
@@ -147,6 +227,8 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 TestPool = PoolMachine.TestCase
 TestPool.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestFaultyPool = FaultyPoolMachine.TestCase
+TestFaultyPool.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 TestScheduler = SchedulerMachine.TestCase
 TestScheduler.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 
@@ -158,14 +240,48 @@ def a_sequence(name: str, prompt: int, new: int) -> Sequence:
     return Sequence(name, [0] * prompt, prompt, new, params, Sampler(params), text)
 
 
-def test_a_page_without_a_holder_cannot_be_released_or_shared() -> None:
+@pytest.mark.parametrize("tracker", [PageTagTracker(2), NullTracker()])
+def test_a_page_without_a_holder_is_left_alone(tracker: Tracker) -> None:
+    pool = PagePool(2, tracker)
+    (grant,) = pool.grant(1) or []
+    assert pool.release([grant]) == []
+    for stale in (grant, Grant(-1, grant.tag), Grant(2, grant.tag)):
+        assert pool.release([stale]) == pool.quarantine([stale]) == [stale]
+        with pytest.raises(ServeError, match="is not held under tag"):
+            pool.share(stale)
+    assert (pool.free, pool.quarantined) == (2, 0)
+    pool.check_integrity([])
+
+
+def test_without_tags_pages_are_let_go_by_number() -> None:
+    pool = PagePool(3, NullTracker())
+    grants = pool.grant(3) or []
+    pool.share(grants[0])
+    assert pool.quarantine(grants[:2]) == []
+    pool.check_integrity([[grants[0]], [grants[2]]])
+    assert pool.release([grants[0], grants[2]]) == []
+    assert (pool.free, pool.quarantined) == (2, 1)
+
+
+def test_a_page_granted_twice_is_the_second_holder_s() -> None:
     pool = PagePool(2, PageTagTracker(2))
-    grants = pool.grant(1)
-    assert grants
-    pool.release([grants[0].page])
-    for misuse in (lambda: pool.release([grants[0].page]), lambda: pool.share(grants[0]), lambda: pool.release([-1])):
-        with pytest.raises(ServeError, match="has no holder"):
-            misuse()
+    (first,) = pool.grant(1) or []
+    pool._free.appendleft(first.page)  # a fault
+    (second,) = pool.grant(1) or []
+    assert second.page == first.page
+    with pytest.raises(ServeError, match=f"page 0 is held under tag {first.tag}, issued is {second.tag}"):
+        pool.check_integrity([[first], [second]])
+    assert pool.quarantine([first]) == [first]
+    pool.check_integrity([[second]])
+
+
+def test_a_quarantined_page_leaves_the_free_list_that_a_fault_put_it_on() -> None:
+    pool = PagePool(2, PageTagTracker(2))
+    grants = pool.grant(1) or []
+    pool._free.append(grants[0].page)  # a fault
+    pool.quarantine(grants)
+    pool.check_integrity([])
+    assert (pool.free, pool.quarantined) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +292,7 @@ def test_a_page_without_a_holder_cannot_be_released_or_shared() -> None:
         (lambda pool: pool._free.remove(2), "page 2 is lost"),
         (lambda pool: pool._quarantined.add(1), "page 1 is quarantined and free"),
         (lambda pool: pool._holders.__setitem__(0, 2), "page 0 counts 2 holders, 1 hold it"),
+        (lambda pool: pool.tracker.grant(0), "page 0 is held under tag 1, issued is 2"),
         (lambda pool: pool.tracker.page_tags.__setitem__(2, 9), "page 2 is not held and carries tag 9"),
         (lambda pool: pool.tracker.page_tags.__setitem__(0, 0), "page 0 is held without a tag"),
     ],
@@ -184,7 +301,7 @@ def test_every_violation_is_named(damage: object, problem: str) -> None:
     pool = PagePool(3, PageTagTracker(3))
     grants = pool.grant(1)
     assert grants == [Grant(0, 1)]
-    pool.check_integrity([[0]])
+    pool.check_integrity([grants])
     damage(pool)  # type: ignore[operator]
     with pytest.raises(ServeError, match=problem):
-        pool.check_integrity([[0]])
+        pool.check_integrity([grants])

@@ -123,6 +123,20 @@ def test_quarantine_makes_large_requests_impossible() -> None:
     victim, large = sequence("victim", 4, new=1), sequence("large", 13)
     each.add(victim)
     each.schedule()
-    assert each.fits_ever(large)
-    assert each.condemn(victim) == [0]
-    assert not each.fits_ever(large)
+    each.add(large)
+    assert each.hopeless() == []
+    each.condemn(victim)
+    assert each.pool.quarantined == 1
+    assert each.hopeless() == [large]
+
+
+def test_nobody_waits_for_a_page_that_a_fault_lost() -> None:
+    each = scheduler(pages=4, batch=1)
+    victim, large = sequence("victim", 4, new=1), sequence("large", 13)
+    each.add(victim)
+    each.add(large)
+    each.schedule()
+    assert each.hopeless() == []
+    victim.grants[0] = Grant(3, 77)  # page 0 is now held by nobody who could give it back
+    each.finish(victim)
+    assert each.hopeless() == [large]

@@ -87,6 +87,8 @@ BAD = {
     "top_p 1.1": ({"top_p": 1.1}, "top_p is 1.1"),
     "top_p nan": ({"top_p": math.nan}, "top_p is nan"),
     "top_k": ({"top_k": -1}, "top_k is -1"),
+    "seed -1": ({"seed": -1}, "seed is -1; it must be in 0..2**64 - 1"),
+    "seed 2**64": ({"seed": 2**64}, "seed is 18446744073709551616"),
     "stop": ({"stop": ("x", "")}, "stop string is empty"),
 }
 
@@ -127,12 +129,32 @@ def test_the_longest_prompts_still_get_a_token(tokenizer: EngineTokenizer, lengt
     assert len(tokens(serve(loop, request("r", [5] * length))["r"])) == MAX_SEQ_LEN - length
 
 
-def test_a_request_that_can_never_fit_is_refused_with_the_numbers(tokenizer: EngineTokenizer) -> None:
+@pytest.mark.parametrize(("prompt", "new"), [(1, 32), (30, 3), (31, 2), (32, 1)])
+def test_an_answer_is_capped_at_what_the_pool_holds(tokenizer: EngineTokenizer, prompt: int, new: int) -> None:
     loop, _ = scripted_loop(tokenizer, pages=4)
-    outputs = serve(loop, request("large", [5] * 30, max_tokens=10), request("fits", [5] * 30, max_tokens=3))
+    for asked in (new, new + 1, 10**9):
+        outputs = serve(loop, request("r", [5] * prompt, max_tokens=asked))["r"]
+        assert (len(tokens(outputs)), outputs[-1].finish_reason) == (new, "length")
+
+
+def test_only_a_prompt_larger_than_the_pool_is_refused(tokenizer: EngineTokenizer) -> None:
+    loop, _ = scripted_loop(tokenizer, pages=4)
+    outputs = serve(loop, request("large", [5] * 33, max_tokens=1), request("fits", [5] * 32, max_tokens=1))
     assert failure(outputs["large"]).code == "invalid_request"
-    assert "need 5 pages of 8 tokens; the pool has 4" in failure(outputs["large"]).message
-    assert len(tokens(outputs["fits"])) == 3
+    assert "has 33 tokens; this engine takes at most the 32 that its KV pool holds" in failure(outputs["large"]).message
+    assert len(tokens(outputs["fits"])) == 1
+
+
+def test_quarantined_pages_shorten_answers_and_do_not_refuse_prompts_as_wrong(tokenizer: EngineTokenizer) -> None:
+    loop, _ = scripted_loop(tokenizer, pages=4)
+    loop.submit(request("victim", [7] * 12, max_tokens=5))
+    loop.step()
+    inject_stale_tag(loop, "victim")
+    drain(loop)
+    assert loop.status().pages_quarantined == 2
+    outputs = serve(loop, request("fits", [5] * 10, max_tokens=100), request("large", [5] * 20, max_tokens=100))
+    assert len(tokens(outputs["fits"])) == 7
+    assert failure(outputs["large"]).code == "unavailable"
 
 
 def test_an_id_in_use_is_refused_and_the_live_request_goes_on(tokenizer: EngineTokenizer) -> None:

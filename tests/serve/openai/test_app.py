@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -13,6 +15,7 @@ from roundhouse.serve.engine.request import SamplingParams
 from roundhouse.serve.openai.app import create_app
 from roundhouse.serve.openai.chat import ChatTemplate, load_chat_template
 from roundhouse.serve.openai.errors import ApiError, api_error_from_triton
+from roundhouse.serve.openai.schemas import ChatMessage
 from roundhouse.serve.openai.server import FrontServer
 from roundhouse.serve.openai.triton_client import Piece
 
@@ -23,15 +26,15 @@ CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 class Echo:
     """Answers a prompt with its own words; ``fail`` and ``break`` do what they say."""
 
-    up = True
+    trouble: str | None = None
     asked: list[str | list[int]]
 
     def __init__(self) -> None:
         self.asked = []
         self.sampling = SamplingParams()
 
-    async def ready(self) -> bool:
-        return self.up
+    async def problem(self) -> str | None:
+        return self.trouble
 
     async def close(self) -> None:
         pass
@@ -145,8 +148,127 @@ def test_models_and_health(client: httpx.Client, echo: Echo) -> None:
     assert client.get("/v1/models/m").json()["id"] == "m"
     assert client.get("/v1/models/x").status_code == 404
     assert client.get("/healthz").status_code == 200
-    echo.up = False
-    assert client.get("/readyz").status_code == 503
+    echo.trouble = "the engine process is down"
+    response = client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json() == {"status": "not ready", "chat": False, "reason": "the engine process is down"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/nothing", 404, "unknown_url"),
+        ("POST", "/completions", 404, "unknown_url"),
+        ("GET", "/v1/completions", 405, "method_not_allowed"),
+        ("POST", "/v1/models", 405, "method_not_allowed"),
+    ],
+)
+def test_routes_that_are_not_there_are_errors_in_openais_form(
+    client: httpx.Client, method: str, path: str, status: int, code: str
+) -> None:
+    response = client.request(method, path)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", None, code)
+    assert f"{method} {path}" in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "application/x-www-form-urlencoded"}])
+def test_json_that_is_not_called_json_says_which_header_to_send(
+    client: httpx.Client, path: str, headers: dict[str, str]
+) -> None:
+    response = client.post(path, content=json.dumps(HELLO), headers=headers)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert "content-type: application/json" in error["message"]
+    assert error["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize("known_length", [True, False])
+def test_a_body_above_the_limit_is_refused_before_it_is_parsed(client: httpx.Client, echo: Echo, known_length: bool) -> None:
+    body = json.dumps({**HELLO, "prompt": "x" * (16 * 2**20)}).encode()
+    content: Any = body if known_length else iter([body[: len(body) // 2], body[len(body) // 2 :]])
+    response = client.post("/v1/completions", content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 413
+    assert response.json()["error"]["code"] == "request_too_large"
+    assert echo.asked == []
+
+
+def test_a_large_body_below_the_limit_is_taken(client: httpx.Client, echo: Echo) -> None:
+    prompt = "x" * (15 * 2**20)
+    assert client.post("/v1/completions", json={**HELLO, "prompt": prompt}).status_code == 200
+    assert echo.asked == [prompt]
+
+
+class HeldTemplate(ChatTemplate):
+    """Takes until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.begun, self.let_go = threading.Event(), threading.Event()
+
+    def prompt_ids(self, messages: Sequence[ChatMessage]) -> list[int]:
+        self.begun.set()
+        assert self.let_go.wait(timeout=30)
+        return [1]
+
+
+def test_others_are_answered_while_a_long_chat_is_rendered(echo: Echo) -> None:
+    template = HeldTemplate()
+    server = FrontServer(create_app("m", template, lambda: echo), host="127.0.0.1", port=0)
+    server.start()
+    base = f"http://127.0.0.1:{server.port}"
+    try:
+        with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=base, trust_env=False, timeout=30) as client:
+            answer = pool.submit(client.post, "/v1/chat/completions", json=CHAT)
+            assert template.begun.wait(timeout=30)
+            assert client.get("/healthz").status_code == 200
+            assert not answer.done()
+            template.let_go.set()
+            assert answer.result().status_code == 200
+    finally:
+        template.let_go.set()
+        server.stop()
+
+
+def test_one_tokenizer_serves_many_chats_at_once(tiny_model: Any) -> None:
+    template = load_chat_template(tiny_model("llama"), chat=True)
+    messages = [ChatMessage(role="user", content="Where is the engine? " * 500)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: template.prompt_ids(messages), range(32)))
+    assert all(ids == found[0] for ids in found)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("field", "value", "status"),
+    [
+        ("max_tokens", 0, 200),
+        ("max_tokens", None, 200),
+        ("max_tokens", "5", 400),
+        ("max_tokens", -1, 400),
+        ("stop", "", 400),
+        ("stop", [""], 400),
+        ("stop", None, 200),
+    ],
+)
+def test_edges_of_max_tokens_and_stop(tiny_model: Any, echo: Echo, path: str, field: str, value: Any, status: int) -> None:
+    template = load_chat_template(tiny_model("llama"), chat=True)
+    server = FrontServer(create_app("m", template, lambda: echo), host="127.0.0.1", port=0)
+    server.start()
+    try:
+        asked = (CHAT if "chat" in path else {"model": "m", "prompt": "hi"}) | {field: value}
+        response = httpx.post(f"http://127.0.0.1:{server.port}{path}", json=asked, trust_env=False)
+    finally:
+        server.stop()
+    assert response.status_code == status
+    if status == 400:
+        assert response.json()["error"]["param"] == field
+    elif value == 0:
+        assert echo.sampling.max_tokens == 0
+    else:
+        assert echo.sampling.max_tokens == (2**31 - 1 if "chat" in path else 16)
 
 
 def test_chat_goes_through_the_tokenizers_template(tiny_model: Any, echo: Echo) -> None:
@@ -174,8 +296,6 @@ def test_an_unknown_error_of_triton_is_internal() -> None:
 
 def test_a_template_that_refuses_is_the_callers_error(tiny_model: Any) -> None:
     from transformers import AutoTokenizer
-
-    from roundhouse.serve.openai.schemas import ChatMessage
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_model("llama"))
     tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"

@@ -11,6 +11,7 @@ import msgspec
 import zmq
 
 from roundhouse.serve.engine.request import Chunk, Failure
+from roundhouse.serve.engine.status import Status
 from roundhouse.serve.process.messages import Cancel, FromClient, Ready
 
 
@@ -28,6 +29,8 @@ def main() -> None:
     inbox.bind(f"ipc://{options.sockets}/requests")
     outbox.bind(f"ipc://{options.sockets}/outputs")
     outbox.send(msgspec.msgpack.encode(Ready(engine_id="fake", pages=1, page_tokens=1, max_seq_len=1, guard="tags")))
+    status = dict.fromkeys((field.name for field in msgspec.structs.fields(Status)), 0)
+    outbox.send(msgspec.msgpack.encode(Status(**status)))
     while True:
         message = msgspec.msgpack.decode(inbox.recv(), type=FromClient)
         if isinstance(message, Cancel):
@@ -36,6 +39,9 @@ def main() -> None:
             os._exit(7)
         elif message.prompt == "hang":
             continue
+        elif message.prompt == "garble":
+            outbox.send(b"no message")
+            continue
         else:
             answer = Chunk(
                 request_id=message.request_id,
@@ -43,7 +49,7 @@ def main() -> None:
                 token_ids=[1],
                 prompt_tokens=1,
                 completion_tokens=1,
-                finish_reason="length",
+                finish_reason=None if message.prompt == "begin" else "length",
             )
         outbox.send(msgspec.msgpack.encode(answer))
 

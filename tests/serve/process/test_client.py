@@ -6,7 +6,8 @@ import signal
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,13 @@ def ask(engine: EngineProcess, prompt: str, request_id: str = "r") -> queue.Queu
     return outputs
 
 
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not happen within {TIMEOUT_S} s"
+        time.sleep(0.01)
+
+
 def running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -62,9 +70,66 @@ def test_answers_reach_the_request_they_belong_to(engine: EngineProcess) -> None
 
 def test_cancel_reaches_the_engine(engine: EngineProcess) -> None:
     outputs = ask(engine, "hang")
-    engine.cancel("unknown")
-    engine.cancel("r")
+    assert not engine.cancel("unknown")
+    assert engine.cancel("r")
     assert outputs.get(timeout=TIMEOUT_S) == Failure(request_id="r", code="cancelled", message="cancelled")
+
+
+def fail(value: object) -> None:
+    raise ValueError(f"no place for {value}")
+
+
+def test_callbacks_that_raise_end_nothing_but_their_request(fake_python: str) -> None:
+    outputs: queue.Queue[Output] = queue.Queue()
+
+    def fail_and_keep(output: Output) -> None:
+        outputs.put(output)
+        fail(output)
+
+    process = EngineProcess(Path("engine"), python=fake_python, on_state=fail, on_status=fail, on_log=fail)
+    process.start()
+    try:
+        process.submit(Request(request_id="begun", prompt="begin"), fail_and_keep)
+        assert isinstance(outputs.get(timeout=TIMEOUT_S), Chunk)
+        assert outputs.get(timeout=TIMEOUT_S) == Failure(request_id="begun", code="cancelled", message="cancelled")
+        process.submit(Request(request_id="done", prompt="done"), fail)
+        process.submit(Request(request_id="dying", prompt="die"), fail)  # a failure that cannot be told
+        wait_for(lambda: process.pid is None)
+        wait_for(lambda: process.pid is not None)
+        assert isinstance(ask(process, "again").get(timeout=TIMEOUT_S), Chunk)
+    finally:
+        process.stop()
+
+
+def test_a_request_that_cannot_be_sent_is_not_live(engine: EngineProcess) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        ask(engine, "\ud800", "r")
+    assert not engine.cancel("r")
+    assert isinstance(ask(engine, "next").get(timeout=TIMEOUT_S), Chunk)
+
+
+def test_a_process_that_sends_what_is_no_message_is_replaced(engine: EngineProcess, logged: list[str]) -> None:
+    first_pid = engine.pid
+    assert first_pid is not None
+    assert isinstance(ask(engine, "garble").get(timeout=TIMEOUT_S), Failure)
+    wait_for(lambda: engine.pid not in (None, first_pid))
+    assert not running(first_pid)
+    assert isinstance(ask(engine, "again").get(timeout=TIMEOUT_S), Chunk)
+    assert any("no message" in line for line in logged)
+
+
+def test_states_are_told_as_they_change(fake_python: str) -> None:
+    states: queue.Queue[bool] = queue.Queue()
+    process = EngineProcess(Path("engine"), python=fake_python, on_state=states.put)
+    process.start()
+    assert states.get(timeout=TIMEOUT_S)
+    pid = process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert not states.get(timeout=TIMEOUT_S)
+    assert states.get(timeout=TIMEOUT_S)
+    process.stop()
+    assert not states.get(timeout=TIMEOUT_S)
 
 
 def test_a_dead_engine_fails_its_requests_and_is_started_again(engine: EngineProcess, logged: list[str]) -> None:

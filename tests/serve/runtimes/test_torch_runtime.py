@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 from driving import MAX_SEQ_LEN, PAGE_TOKENS, drain, failure, random_prompt, request, serve, settings, tokens
+from faults import FAULTS, serve_with_newcomer
 from safetensors.torch import load_file, save_file
 
+from roundhouse.build.engine import Engine
 from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.reference import plain_model
+from roundhouse.build.weights import Tensors, dequantize, quantized_linear
 from roundhouse.errors import ModelError
 from roundhouse.serve.engine.loop import EngineLoop
 from roundhouse.serve.runtimes import create_loop
@@ -37,6 +40,16 @@ def generate(model: Any, prompt: list[int], new: int = NEW) -> list[int]:
     return out[0, len(prompt) :].tolist()
 
 
+def exact_model(engine: Engine) -> Any:
+    """transformers on weights dequantized to float32; the build's own reference rounds them to bf16."""
+    model = plain_model(engine.checkpoint, UNUSED_SCALES, torch.float32)
+    tensors = Tensors(engine.checkpoint)
+    modules = [name.removesuffix(".weight_scale") for name in tensors if name.endswith(".weight_scale")]
+    for module in modules:
+        model.get_submodule(module).weight.data = dequantize(quantized_linear(tensors, module)).float()
+    return model
+
+
 def requests() -> list[Any]:
     return [request(name, prompt, max_tokens=NEW) for name, prompt in PROMPTS.items()]
 
@@ -44,7 +57,7 @@ def requests() -> list[Any]:
 @pytest.mark.parametrize(("family", "weights"), ENGINES)
 def test_reference_tokens_equal_generate_alone_and_in_a_mixed_batch(build_engine, family: str, weights: str) -> None:
     engine = build_engine(family, weights=weights, kv_cache="bf16")
-    model = plain_model(engine.checkpoint, UNUSED_SCALES, torch.float32)
+    model = exact_model(engine)
     expected = {name: generate(model, prompt) for name, prompt in PROMPTS.items()}
     # A budget of 48 cuts the longer prompts into chunks that share steps with decoding rows.
     loop = create_loop(engine, settings(precision="reference", max_num_tokens=48))
@@ -137,6 +150,67 @@ def test_a_stale_tag_ends_that_request_and_changes_no_neighbour(build_engine) ->
     assert by_name["a"] == expected["a"]
     assert by_name["c"] == expected["c"]
     assert loop.status().pages_quarantined == 4
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_the_pool_s_books_changes_no_neighbour(build_engine, fault: str) -> None:
+    engine = build_engine("llama")
+    expected = serve_with_newcomer(create_loop(engine, settings()), lambda: None)
+    loop = create_loop(engine, settings())
+    outputs = serve_with_newcomer(loop, lambda: FAULTS[fault](loop, 1))
+    assert failure(outputs.pop("victim")).code == "page_tag_mismatch"
+    assert outputs == {name: expected[name] for name in outputs}
+
+
+@pytest.mark.parametrize("column", [0, 1, 3])
+@pytest.mark.parametrize("cell", ["a neighbour's page", "no such page", -1])
+def test_a_table_damaged_before_the_guard_is_neither_read_nor_written(
+    build_engine, monkeypatch: pytest.MonkeyPatch, column: int, cell: object
+) -> None:
+    """The table is damaged in place after it was prepared: what attention uses must be what the guard sees."""
+    loop = create_loop(build_engine("llama"), settings())
+    runtime: Any = loop._runtime
+    asked = {name: request(name, random_prompt(20, seed=seed), max_tokens=12) for seed, name in enumerate("abc")}
+    expected = serve(loop, *asked.values())
+    prepare, damages = runtime.prepare, []
+
+    def prepare_and_damage(batch: Any) -> Any:
+        prepared = prepare(batch)
+        rows = [row for row, (sequence, _) in enumerate(batch.runs) if sequence.request_id == "b"]
+        if rows and loop._steps == 2:
+            neighbour = loop._live["a"].grants[column].page
+            prepared.page_table[rows[0], column] = {"a neighbour's page": neighbour, "no such page": 999}.get(cell, cell)
+            damages.append(cell)
+        return prepared
+
+    for each in asked.values():
+        loop.submit(each)
+    loop._steps = 0
+    monkeypatch.setattr(runtime, "prepare", prepare_and_damage)
+    outputs = drain(loop)
+    by_name = {name: [output for output in outputs if output.request_id == name] for name in asked}
+    assert len(damages) == 1
+    assert failure(by_name["b"]).code == "page_tag_mismatch"
+    assert by_name["a"] == expected["a"]
+    assert by_name["c"] == expected["c"]
+
+
+def test_attention_takes_pages_from_the_checked_table_only(build_engine) -> None:
+    """Swapping two pages in the prepared table moves what the step writes and reads: there is no earlier copy."""
+    loop = create_loop(build_engine("llama"), settings())
+    runtime: Any = loop._runtime
+    for length in (1, 20):
+        loop.submit(request(str(length), random_prompt(length, seed=length)))
+    batch, _ = loop._scheduler.schedule()
+    written = {}
+    for shift in (0, 30):
+        runtime.pages.buffer.zero_()
+        prepared = runtime.prepare(batch)
+        prepared.page_table[prepared.page_table >= 0] += shift
+        logits = runtime.forward(prepared)
+        written[shift] = (runtime.pages.buffer.any(dim=1).nonzero().flatten() - shift).tolist(), logits.tolist()
+    assert written[0] == written[30]
+    assert len(written[0][0]) == 4
 
 
 def test_the_guard_off_gives_the_same_tokens(build_engine) -> None:

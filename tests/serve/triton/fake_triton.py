@@ -47,14 +47,19 @@ class Sender:
         self.responses: list[InferenceResponse] = []
         self.final = False
         self.gone = False
+        self.broken = False
 
     def send(self, response: InferenceResponse, flags: int = 0) -> None:
+        if self.broken:
+            raise TritonModelException("the stub lost its server")
         if self.final:
             raise TritonModelException("sent after the final response")
         self.responses.append(response)
         self.final = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
     def is_cancelled(self) -> bool:
+        if self.broken:
+            raise TritonModelException("the stub lost its server")
         return self.gone
 
 
@@ -71,6 +76,8 @@ class Request:
         return self._inputs
 
     def parameters(self) -> str:
+        if self._parameters == "broken":
+            raise TritonModelException("no parameters")
         return self._parameters
 
     def get_response_sender(self) -> Sender:

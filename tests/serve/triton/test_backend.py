@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from roundhouse.serve.engine.status import Status
 from roundhouse.serve.triton.backend import TritonPythonModel
-from roundhouse.serve.triton.metrics import METRICS, EngineMetrics
+from roundhouse.serve.triton.metrics import ENGINE_UP, METRICS, STATUS_TIME, EngineMetrics
 
 FAKE_ENGINE = Path(__file__).parent.parent / "process" / "fake_engine.py"
 
@@ -57,6 +58,64 @@ def test_a_bad_request_fails_alone(model: TritonPythonModel, triton: Any) -> Non
     assert bad.sender.responses[0].error.text.startswith("[invalid_request] unknown parameter")
 
 
+def test_whatever_goes_wrong_with_one_request_its_batch_is_served(
+    model: TritonPythonModel, triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit = model._engine.submit
+
+    def choosy_submit(request: Any, on_output: Any) -> None:
+        if request.prompt == "unsendable":
+            raise ValueError("it cannot be encoded")
+        submit(request, on_output)
+
+    monkeypatch.setattr(model._engine, "submit", choosy_submit)
+    unreadable = triton.Request("x", parameters="broken")
+    malformed = triton.Request("x", parameters="{")
+    unsendable = triton.Request("unsendable")
+    unanswerable = triton.Request("x", parameters='{"max_tokns": 1}')
+    unanswerable.sender.broken = True
+    good = triton.Request("good")
+    model.execute([unreadable, malformed, unsendable, unanswerable, good])
+    for request in (unreadable, malformed, unsendable):
+        assert request.sender.final
+        assert request.sender.responses[0].error.kind == "internal"
+    wait_for(lambda: good.sender.final)
+    assert good.sender.responses[0].tensors["text_output"] == b"good"
+
+
+def test_a_response_that_cannot_be_sent_stops_no_other(model: TritonPythonModel, triton: Any) -> None:
+    begun, done, good = triton.Request("begin", streaming=True), triton.Request("done"), triton.Request("good")
+    begun.sender.broken = done.sender.broken = True
+    model.execute([begun, done, good])
+    wait_for(lambda: good.sender.final)
+    assert good.sender.responses[0].tensors["text_output"] == b"good"
+
+
+def test_a_cancel_that_comes_before_the_engine_has_the_request_is_not_lost(
+    model: TritonPythonModel, triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = model._engine
+    submit, cancel = engine.submit, engine.cancel
+    early = threading.Event()
+
+    def watched_cancel(request_id: str) -> bool:
+        passed_on = cancel(request_id)
+        early.set()
+        return passed_on
+
+    def slow_submit(request: Any, on_output: Any) -> None:
+        assert early.wait(timeout=30)
+        submit(request, on_output)
+
+    monkeypatch.setattr(engine, "cancel", watched_cancel)
+    monkeypatch.setattr(engine, "submit", slow_submit)
+    request = triton.Request("hang")
+    request.sender.gone = True
+    model.execute([request])
+    wait_for(lambda: request.sender.final)
+    assert request.sender.responses[-1].error.kind == "cancelled"
+
+
 def test_a_client_that_goes_away_is_cancelled(model: TritonPythonModel, triton: Any) -> None:
     request = triton.Request("hang")
     model.execute([request])
@@ -64,6 +123,15 @@ def test_a_client_that_goes_away_is_cancelled(model: TritonPythonModel, triton: 
     request.sender.gone = True
     wait_for(lambda: request.sender.final)
     assert request.sender.responses[-1].error.kind == "cancelled"
+
+
+def test_a_request_that_cannot_be_watched_hides_no_other(model: TritonPythonModel, triton: Any) -> None:
+    broken, leaving = triton.Request("hang"), triton.Request("hang")
+    broken.sender.broken = True
+    model.execute([broken, leaving])
+    leaving.sender.gone = True
+    wait_for(lambda: leaving.sender.final)
+    assert leaving.sender.responses[-1].error.kind == "cancelled"
 
 
 def test_an_engine_that_cannot_start_fails_the_load_with_its_reason(triton: Any, tmp_path: Path) -> None:
@@ -79,7 +147,7 @@ def test_the_backend_needs_no_torch() -> None:
 
 
 def status(**counts: int) -> Status:
-    return Status(**dict.fromkeys((field for _, field, _, _ in METRICS), 0) | counts)
+    return Status(**dict.fromkeys((field for _, field, _, _ in METRICS if field), 0) | counts)
 
 
 def test_metrics_show_every_count_and_survive_a_restart(triton: Any) -> None:
@@ -91,3 +159,20 @@ def test_metrics_show_every_count_and_survive_a_restart(triton: Any) -> None:
     metrics.update(status(tokens_out=2, pages_used=0))  # a fresh engine process counts from 0
     assert families["roundhouse_generated_tokens_total"].metric.value == 10
     assert families["roundhouse_kv_pages_used"].metric.value == 0
+
+
+def test_metrics_say_whether_the_engine_is_up_and_when_it_last_reported(triton: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    metrics = EngineMetrics(triton, "m")
+    up, reported = (
+        next(family.metric for family in triton.MetricFamily.made if family.name == name) for name in (ENGINE_UP, STATUS_TIME)
+    )
+    metrics.set_up(True)
+    assert (up.value, reported.value) == (1, 100)
+    now = 101.0
+    metrics.update(status())
+    assert (up.value, reported.value) == (1, 101)
+    now = 102.0
+    metrics.set_up(False)
+    assert (up.value, reported.value) == (0, 101)

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -170,6 +171,43 @@ def test_leaving_generate_stream_gives_the_pages_back(at: Endpoints) -> None:
         next(response.iter_lines())
 
 
+def test_edges_of_parameters_on_tritons_route(at: Endpoints) -> None:
+    url = f"{at.http}/v2/models/{at.model}/generate"
+
+    def ask(**parameters: Any) -> httpx.Response:
+        return httpx.post(url, json={"text_input": PROMPT, "parameters": parameters}, trust_env=False)
+
+    none = ask(max_tokens=0).json()
+    assert (none["text_output"], none["completion_tokens"], none["finish_reason"]) == ("", 0, "length")
+    for refused in (
+        {"max_tokens": "5"},
+        {"max_tokens": -1},
+        {"stop": ""},
+        {"seed": -5},
+        {"seed": 2**64},
+        {"max_tokens": 2**31},
+    ):
+        response = ask(**refused)
+        assert response.status_code == 400, refused
+        assert "[invalid_request]" in response.json()["error"], refused
+
+
+def test_no_tokens_on_both_openai_routes(at: Endpoints, client: openai.OpenAI) -> None:
+    text = client.completions.create(model=at.model, prompt=PROMPT, max_tokens=0)
+    chat = client.chat.completions.create(model=at.model, messages=[{"role": "user", "content": "Hi"}], max_tokens=0)
+    for whole in (text, chat):
+        assert whole.choices[0].finish_reason == "length"
+        assert whole.usage is not None
+        assert whole.usage.completion_tokens == 0
+    assert text.choices[0].text == chat.choices[0].message.content == ""
+
+
+def test_it_is_ready(at: Endpoints) -> None:
+    assert httpx.get(f"{at.openai.removesuffix('/v1')}/readyz", trust_env=False).json() == {"status": "ready", "chat": True}
+    assert metric(at.metrics, "roundhouse_engine_up") == 1
+    assert abs(time.time() - metric(at.metrics, "roundhouse_status_time_seconds")) < 30
+
+
 def test_openai_lists_the_model(at: Endpoints, client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == [at.model]
 
@@ -246,6 +284,10 @@ def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI
         killed.kill()
         with pytest.raises(Exception, match=r"^\[unavailable\]"):
             running.rest()
+    readyz = f"{at.openai.removesuffix('/v1')}/readyz"
+    refused = httpx.get(readyz, trust_env=False)  # the next start is a second away
+    assert refused.status_code == 503
+    assert refused.json()["reason"] == "the engine process is down"
 
     def answers() -> bool:
         try:
@@ -254,6 +296,7 @@ def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI
             return False
 
     wait_for(answers, "the engine process is started again")
+    assert httpx.get(readyz, trust_env=False).status_code == 200
 
 
 def test_an_engine_that_cannot_load_is_named(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:

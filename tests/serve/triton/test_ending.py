@@ -43,6 +43,18 @@ def test_killed_and_then_told_to_stop(tiny_engine: Engine, session_home: Home) -
     assert leftovers(served.pid) == []
 
 
+def test_a_closed_terminal_ends_it(tiny_engine: Engine, session_home: Home) -> None:
+    with serve(tiny_engine, session_home) as served:
+        assert served.stdout is not None
+        assert served.stdout.readline().startswith("ready")
+        family = descendants(served.pid)
+        served.send_signal(signal.SIGHUP)
+        output, errors = served.communicate(timeout=60)
+    assert (served.returncode, output, errors) == (0, "ended\n", "")
+    assert all(gone(process) for process in family)
+    assert leftovers(served.pid) == []
+
+
 def test_ctrl_c_while_it_starts(tiny_engine: Engine, session_home: Home) -> None:
     with serve(tiny_engine, session_home) as started:
         wait_for(lambda: engine_process(started.pid) is not None, "the engine process is there")

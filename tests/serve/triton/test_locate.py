@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roundhouse.errors import SetupError
+from roundhouse.serve.leftovers import owned_name
 from roundhouse.serve.triton import locate
 from roundhouse.serve.triton.locate import check_numpy, find_triton
 from roundhouse.serve.triton.wheel import WheelTriton, lay_out
@@ -123,6 +125,17 @@ def test_a_damaged_layout_is_made_again(wheel: WheelTriton, tmp_path: Path) -> N
     (backends / "python" / "libtriton_python.so").write_text("half")
     assert lay_out(wheel, tmp_path / "cache") == backends
     assert (backends / "python" / "libtriton_python.so").read_text() == "libtriton_python.so"
+
+
+def test_what_killed_lay_outs_left_goes_and_running_ones_stay(wheel: WheelTriton, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    script = "from roundhouse.serve.leftovers import owned_name; print(owned_name())"
+    dead = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    running = owned_name()
+    for name in (dead, running):
+        (cache / name / "python").mkdir(parents=True)
+    backends = lay_out(wheel, cache)
+    assert {path.name for path in cache.iterdir()} == {running, backends.name}
 
 
 def test_many_may_lay_it_out_at_once(wheel: WheelTriton, tmp_path: Path) -> None:

@@ -26,6 +26,14 @@ def test_a_taken_port_is_named() -> None:
             choose_ports(TritonPorts(grpc=port), HOST)
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid", "::1", "a" * 70])
+def test_a_host_that_cannot_be_bound_is_named(host: str) -> None:
+    with pytest.raises(ServeError, match="cannot listen on") as caught:
+        bind_port(host, 0)
+    assert host in caught.value.message
+    assert "IPv4 address" in (caught.value.hint or "")
+
+
 def log(*lines: str) -> ServerLog:
     kept = ServerLog()
     for line in lines:

@@ -1,0 +1,55 @@
+"""Refuses request bodies above a limit, before anything parses them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .errors import ApiError
+
+__all__ = ["BodyLimit"]
+
+
+class BodyLimit:
+    """ASGI middleware. It takes the whole body before the application runs, so a refusal is always the first answer.
+
+    Args:
+        app: the application.
+        limit: most bytes of a body.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, or one lifespan."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        messages = await self._take_body(scope, receive)
+        if messages is None:
+            error = ApiError(413, f"the body is larger than {self._limit:,} bytes", code="request_too_large")
+            await JSONResponse(error.body, status_code=error.status, headers={"Connection": "close"})(scope, receive, send)
+            return
+
+        async def replay() -> Message:
+            return messages.popleft() if messages else await receive()
+
+        await self._app(scope, replay, send)
+
+    async def _take_body(self, scope: Scope, receive: Receive) -> deque[Message] | None:
+        """The messages that hold the body, or None when it is too large."""
+        if any(name == b"content-length" and int(value) > self._limit for name, value in scope["headers"]):
+            return None
+        messages: deque[Message] = deque()
+        size, more = 0, True
+        while more:
+            messages.append(await receive())
+            size += len(messages[-1].get("body", b""))
+            if size > self._limit:
+                return None
+            more = messages[-1].get("more_body", False)  # a client that left sends no more either
+        return messages
