@@ -106,8 +106,8 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
 
 @pytest.fixture(scope="session")
 def session_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home folder for engines that tests share and do not change."""
-    return Home(tmp_path_factory.mktemp("home"))
+    """A home folder for engines that tests share and do not change. Its path has spaces, as users' have."""
+    return Home(tmp_path_factory.mktemp("a home") / "with spaces")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import json
 import os
 import queue
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,9 @@ import pytest
 import tritonclient.grpc as grpcclient
 from watching import engine_process, metric, wait_for
 
-from roundhouse.build.engine import Engine
+from roundhouse.build.engine import Engine, EngineStore
 from roundhouse.build.home import Home
-from roundhouse.errors import ServeError
+from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.deployment import Deployment, Endpoints, Ports
 from roundhouse.serve.settings import Overrides
 from roundhouse.serve.triton.ports import bind_port
@@ -297,6 +298,38 @@ def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI
 
     wait_for(answers, "the engine process is started again")
     assert httpx.get(readyz, trust_env=False).status_code == 200
+
+
+def test_an_engine_that_is_served_is_not_removed(at: Endpoints, tiny_engine: Engine, session_home: Home) -> None:
+    with pytest.raises(UsageError, match="is running"):
+        EngineStore(session_home).remove(tiny_engine.folder)
+    assert tiny_engine.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (Overrides(max_seq_len=10**6), "max_seq_len 1000000 is above"),
+        (Overrides(kv_cache_bytes=10**15), "exceed the .* free memory"),
+    ],
+)
+def test_what_cannot_run_is_said_before_triton_starts(
+    tiny_engine: Engine, session_home: Home, overrides: Overrides, words: str
+) -> None:
+    lines: list[str] = []
+    with pytest.raises(UsageError, match=words):
+        Deployment(tiny_engine, session_home, ports=FREE_PORTS, overrides=overrides, on_log=lines.append).start()
+    assert lines == []
+
+
+def test_a_temporary_folder_that_triton_cannot_start_from_is_named(
+    tiny_engine: Engine, session_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "with space"
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    with pytest.raises(ServeError, match=r"Triton cannot start from .*with space"):
+        Deployment(tiny_engine, session_home, ports=FREE_PORTS).start()
 
 
 def test_an_engine_that_cannot_load_is_named(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
