@@ -16,7 +16,8 @@ from .recipe import Recipe, parse_yaml, read_recipe, recipe_from
 from .terminal import answer_console
 
 if TYPE_CHECKING:
-    from .engine import Engine, EngineStore
+    from .engine import Engine
+    from .store import EngineStore
     from .terminal import BuildTerminal
 
 __all__ = [
@@ -255,6 +256,6 @@ def home_at(given: Path | None) -> Home:
 
 
 def _store(home: Path | None) -> EngineStore:
-    from .engine import EngineStore
+    from .store import EngineStore
 
     return EngineStore(home_at(home))

@@ -1,4 +1,4 @@
-"""Engines on disk: the manifest, reading one, and the store of all of them under the home folder."""
+"""One engine on disk: its manifest, and opening, holding and verifying it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from roundhouse.errors import EngineError, UsageError
+from roundhouse.errors import EngineError
 
-from .home import Home
 from .kv_scales import KvScaleReport
 from .plan import Plan
 from .quality import Quality
 from .recipe import Recipe
 
-__all__ = ["Engine", "EngineStore", "FileRecord", "Manifest", "hash_file"]
+__all__ = ["CHECKPOINT", "MANIFEST", "Engine", "FileRecord", "Manifest", "hash_file", "read_manifest", "write_manifest"]
 
 MANIFEST = "engine.json"
 CHECKPOINT = "checkpoint"
@@ -146,96 +143,6 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
 
 
-class EngineStore:
-    """All engines of one home folder: ``<home>/engines/<id>``."""
-
-    def __init__(self, home: Home) -> None:
-        self.folder = home.engines
-
-    def path(self, engine_id: str) -> Path:
-        """Where the engine with this id is, or would be."""
-        return self.folder / engine_id
-
-    def __iter__(self) -> Iterator[Engine]:
-        """Every readable engine, newest first; damaged ones are left out (see :meth:`damaged`)."""
-        engines = [engine for _, engine in self._scan() if isinstance(engine, Engine)]
-        return iter(sorted(engines, key=lambda engine: engine.manifest.created, reverse=True))
-
-    def damaged(self) -> list[tuple[str, EngineError]]:
-        """Folders that should be engines and cannot be opened, with the reason."""
-        return [(name, engine) for name, engine in self._scan() if isinstance(engine, EngineError)]
-
-    def find(self, wanted: str) -> Engine:
-        """Open an engine by folder path, id, unique id prefix or name.
-
-        Raises:
-            UsageError: nothing matches, or several do.
-            EngineError: the engine is there but damaged.
-        """
-        if "/" in wanted or (Path(wanted) / MANIFEST).exists():
-            return Engine.open(Path(wanted))
-        exact = self.path(wanted)
-        if wanted and exact.is_dir() and not wanted.startswith("."):
-            return Engine.open(exact)
-        matches = {id_: name for id_, name in self._names().items() if wanted and (name == wanted or id_.startswith(wanted))}
-        if len(matches) == 1:
-            return Engine.open(self.path(*matches))
-        known = ", ".join(f"{id_} ({name})" for id_, name in (matches or self._names()).items())
-        problem = "is not an engine here" if not matches else "could be several engines"
-        raise UsageError(
-            f"{wanted!r} {problem}" + (f": {known}" if known else ""),
-            hint=None if known else "`roundhouse build MODEL` makes one.",
-        )
-
-    def locate(self, wanted: str) -> Path:
-        """The folder of an engine of this store, found as :meth:`find` does; a damaged one by its whole id.
-
-        Raises:
-            UsageError: nothing matches, or the engine lies elsewhere.
-        """
-        damaged = {name for name, _ in self.damaged()}
-        named = [id_ for id_, name in self._names().items() if id_ in damaged and name == wanted]
-        if wanted in damaged or len(named) == 1:
-            return self.path(wanted if wanted in damaged else named[0])
-        folder = self.find(wanted).folder
-        if folder.parent.resolve() != self.folder.resolve():
-            raise UsageError(f"{folder} is not in {self.folder}; delete the folder yourself")
-        return folder
-
-    def remove(self, folder: Path) -> None:
-        """Delete a folder that :meth:`locate` answered. It leaves the list at once, and then the disk.
-
-        What an earlier, killed removal left is deleted with it.
-
-        Raises:
-            UsageError: the engine is running.
-        """
-        _require_not_running(folder)
-        removed = self.folder / ".removed"
-        removed.mkdir(exist_ok=True)
-        folder.rename(removed / f"{folder.name}-{time.time_ns()}")
-        shutil.rmtree(removed, ignore_errors=True)
-
-    def _names(self) -> dict[str, str]:
-        """The name of every engine whose manifest can be read, damaged or not, by id."""
-        names = {}
-        for folder_name, _ in self._scan():
-            with contextlib.suppress(EngineError):
-                names[folder_name] = read_manifest(self.path(folder_name)).name
-        return names
-
-    def _scan(self) -> Iterator[tuple[str, Engine | EngineError]]:
-        if not self.folder.is_dir():
-            return
-        for folder in sorted(self.folder.iterdir()):
-            if folder.name.startswith(".") or not folder.is_dir():
-                continue
-            try:
-                yield folder.name, Engine.open(folder)
-            except EngineError as error:
-                yield folder.name, error
-
-
 def hash_file(path: Path) -> str:
     """SHA-256 of a file, hex."""
     with path.open("rb") as stream:
@@ -246,16 +153,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write ``engine.json`` in a stable, readable form."""
     text = json.dumps(manifest.model_dump(mode="json"), indent=2, sort_keys=True)
     (folder / MANIFEST).write_text(text + "\n")
-
-
-def _require_not_running(folder: Path) -> None:
-    try:
-        with (folder / MANIFEST).open() as manifest:
-            fcntl.flock(manifest, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return
-    except BlockingIOError:
-        raise UsageError(f"engine {folder.name} is running", hint="Stop its server first.") from None
 
 
 def _size_problem(path: Path, record: FileRecord) -> str | None:

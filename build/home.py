@@ -27,11 +27,6 @@ class Home:
         """What can be made again: imported models, laid-out Triton backends."""
         return self.path / "cache"
 
-    @property
-    def logs(self) -> Path:
-        """Logs of servers."""
-        return self.path / "logs"
-
 
 def default_home() -> Home:
     """``$ROUNDHOUSE_HOME`` when set and not empty, else the platform's user data folder."""

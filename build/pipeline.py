@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .engine import CHECKPOINT, Engine, EngineStore, write_manifest
+from .engine import CHECKPOINT, Engine, write_manifest
 from .events import OnEvent, Reporter
 from .hardware import this_machine
 from .home import Home
@@ -16,6 +16,7 @@ from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
 from .recipe import Recipe
 from .record import make_manifest, warn_about, warn_about_kept_defaults
 from .sources import Model, fetch_detail, fetch_model, fingerprint, read_model
+from .store import EngineStore
 from .texts import calibration_text
 from .verify import verify_checkpoint
 from .workspace import workspace

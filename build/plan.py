@@ -7,41 +7,22 @@ checkpoint with :attr:`Plan.checkpoint_bytes` to the byte, and the torch runtime
 
 from __future__ import annotations
 
-import math
-
 from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import PlanRefusedError
 
-from .checkpoint import Checkpoint, StoredTensor
+from .checkpoint import Checkpoint
 from .hardware import Hardware
+from .kv_budget import KvBudget, kv_budget
 from .kv_layout import KvLayout, gqa_layout
 from .model_shape import ModelShape
 from .recipe import Recipe
 from .support import Problem, unsupported
+from .weight_bytes import checkpoint_bytes, held_bytes, is_quantized, is_tied_head
 
-__all__ = ["KvBudget", "Plan", "is_quantized", "kv_budget", "make_plan", "require_legal"]
+__all__ = ["Plan", "make_plan", "require_legal"]
 
 GROUP_SIZES = (128, 64, 32, 16)
-_UNQUANTIZED_PARTS = ("embed_tokens", "lm_head", "norm")
-_INPUT_SCALED_MODULES = ("o_proj", "down_proj")
-"""Modules whose AWQ scale stays with them; the others' is folded into the norm before them."""
-
-
-class KvBudget(BaseModel):
-    """How many pages the pool gets, and which knob decided it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    pages: int
-    page_tokens: int
-    bytes: int
-    binding_limit: str
-
-    @property
-    def tokens(self) -> int:
-        """Tokens the pool holds."""
-        return self.pages * self.page_tokens
 
 
 class Plan(BaseModel):
@@ -89,8 +70,8 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
             Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=(str(shape.max_positions),))
         )
     layout = gqa_layout(shape, recipe.kv_cache)
-    weights = [tensor for tensor in checkpoint.tensors.values() if not _is_tied_head(tensor, shape)]
-    weight_bytes = sum(_held_bytes(tensor, recipe, group) for tensor in weights)
+    weights = [tensor for tensor in checkpoint.tensors.values() if not is_tied_head(tensor, shape)]
+    weight_bytes = sum(held_bytes(tensor, recipe, group) for tensor in weights)
     kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=hardware.free_memory)
     if not kv.pages:
         page = f"a page holds {kv.page_tokens} tokens and takes {layout.bytes_per_token * kv.page_tokens:,} B"
@@ -108,7 +89,7 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
         group_size=group,
         max_seq_len=max_seq_len,
         base_bytes=checkpoint.tensor_bytes,
-        checkpoint_bytes=_checkpoint_bytes(recipe, shape, weights, group),
+        checkpoint_bytes=checkpoint_bytes(recipe, shape, weights, group),
         weight_bytes=weight_bytes,
         kv_layout=layout,
         kv_bytes_per_token=layout.bytes_per_token,
@@ -135,38 +116,6 @@ def require_legal(plan: Plan) -> None:
     raise PlanRefusedError(
         "the plan refuses this recipe:\n" + "\n".join(f"  - {reason}" for reason in reasons), reasons=reasons
     )
-
-
-def is_quantized(tensor: StoredTensor, recipe: Recipe) -> bool:
-    """Whether the recipe quantizes this tensor: every linear's weight but embeddings and lm_head."""
-    if recipe.weights == "bf16" or len(tensor.shape) != 2 or not tensor.name.endswith(".weight"):
-        return False
-    return not any(part in tensor.name for part in _UNQUANTIZED_PARTS)
-
-
-def kv_budget(recipe: Recipe, layout: KvLayout, *, max_seq_len: int, weight_bytes: int, free_memory: int) -> KvBudget:
-    """Pages for the memory key that the recipe gives, or for its limits when it gives none.
-
-    Args:
-        recipe: memory keys, ``page_tokens`` and ``max_batch_size`` are read.
-        layout: what a token leaves in the cache (one group).
-        max_seq_len: tokens of the longest request.
-        weight_bytes: bytes already taken by weights when the pool is allocated.
-        free_memory: bytes free before anything is loaded.
-    """
-    page_bytes = layout.groups[0].page_bytes(recipe.page_tokens)
-    if recipe.kv_cache_tokens is not None:
-        pages, limit = recipe.kv_cache_tokens // recipe.page_tokens, "kv_cache_tokens"
-    elif recipe.kv_cache_bytes is not None:
-        pages, limit = recipe.kv_cache_bytes // page_bytes, "kv_cache_bytes"
-    elif recipe.memory_fraction is not None:
-        pages, limit = int(free_memory * recipe.memory_fraction - weight_bytes) // page_bytes, "memory_fraction"
-    else:
-        wanted = recipe.max_batch_size * math.ceil(max_seq_len / recipe.page_tokens)
-        most = (free_memory - weight_bytes) // 2 // page_bytes
-        pages, limit = (wanted, "max_batch_size x max_seq_len") if wanted <= most else (most, "half of free memory")
-    pages = max(0, pages)
-    return KvBudget(pages=pages, page_tokens=recipe.page_tokens, bytes=pages * page_bytes, binding_limit=limit)
 
 
 def _already_quantized(shape: ModelShape) -> Problem:
@@ -217,42 +166,6 @@ def _group_size(recipe: Recipe, checkpoint: Checkpoint) -> tuple[int | None, lis
         if size % group
     ]
     return group, problems
-
-
-def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, weights: list[StoredTensor], group: int | None) -> int:
-    """Bytes of the tensors that ModelOpt's export writes."""
-    total = 0
-    for tensor in weights:
-        elements = math.prod(tensor.shape)
-        if not is_quantized(tensor, recipe):
-            total += 2 * elements
-        elif recipe.weights == "int4_awq":
-            total += _int4_bytes(tensor, group)
-        else:
-            total += elements + 2 * 4  # FP8: one float32 weight scale and one input scale
-    if recipe.kv_cache == "fp8":
-        total += 2 * 4 * shape.layers
-    return total
-
-
-def _held_bytes(tensor: StoredTensor, recipe: Recipe, group: int | None) -> int:
-    """Bytes the torch runtime holds for this tensor: INT4 stays packed, everything else is BF16."""
-    if is_quantized(tensor, recipe) and recipe.weights == "int4_awq":
-        return _int4_bytes(tensor, group)
-    return 2 * math.prod(tensor.shape)
-
-
-def _int4_bytes(tensor: StoredTensor, group: int | None) -> int:
-    """Half a byte a weight, four bytes a group of scales, two bytes a channel for an input scale."""
-    rows, columns = tensor.shape
-    scales = rows * math.ceil(columns / group) * 4 if group else 0
-    module = tensor.name.removesuffix(".weight").rsplit(".", 1)[-1]
-    input_scale = 2 * columns if module in _INPUT_SCALED_MODULES else 0
-    return rows * columns // 2 + scales + input_scale
-
-
-def _is_tied_head(tensor: StoredTensor, shape: ModelShape) -> bool:
-    return shape.tied_embeddings and tensor.name == "lm_head.weight"
 
 
 def _warnings(shape: ModelShape, max_seq_len: int, kv: KvBudget) -> list[str]:

@@ -21,9 +21,10 @@ from roundhouse.errors import ModelError, VerifyError
 from .checkpoint import Checkpoint, read_checkpoint
 from .events import OnStep
 from .kv_scales import KvScaleReport, classify_kv_scales, is_kv_scale_candidate
-from .plan import Plan, is_quantized
+from .plan import Plan
 from .recipe import Recipe
 from .sources import Model
+from .weight_bytes import is_quantized
 from .weights import QuantizedLinear, Tensors, dequantize, quantized_linear
 
 if TYPE_CHECKING:

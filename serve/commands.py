@@ -48,7 +48,7 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Run an engine in this process, without a server, and stream its answer."""
-    from roundhouse.build.engine import EngineStore
+    from roundhouse.build.store import EngineStore
 
     require_extra("serve")
     from .engine.request import SamplingParams
@@ -98,7 +98,7 @@ def serve(
 
     Standard output says where it answers, once everything is ready; Triton's log goes to standard error.
     """
-    from roundhouse.build.engine import EngineStore
+    from roundhouse.build.store import EngineStore
 
     require_extra("serve")
     from .deployment import Ports, run_deployment

@@ -19,6 +19,8 @@ from .settings import EngineSettings, Overrides
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
 
+    from .engine.loop import EngineLoop
+
 __all__ = ["Answer", "generate"]
 
 
@@ -76,21 +78,23 @@ def generate(
         free_memory=this_machine().free_memory,
         precision="reference" if reference else "engine",
     )
-    loop = create_loop(engine, settings)
-    template = load_chat_template(engine.checkpoint, chat=engine.manifest.chat)
+    template = load_chat_template(engine.checkpoint, chat=chat)
     prompt_ids = template.prompt_ids([ChatMessage(role="user", content=prompt)]) if chat else None
-    loop.submit(Request(request_id="generate", prompt=None if chat else prompt, prompt_ids=prompt_ids, sampling=sampling))
+    request = Request(request_id="generate", prompt=None if chat else prompt, prompt_ids=prompt_ids, sampling=sampling)
+    with engine.held():
+        return _run(create_loop(engine, settings), request, on_text)
+
+
+def _run(loop: EngineLoop, request: Request, on_text: Callable[[str], None]) -> Answer:
+    """Step until the request has ended."""
+    loop.submit(request)
     pieces: list[str] = []
     last = None
     start = time.monotonic()
     while loop.has_work:
         for output in loop.step():
             if isinstance(output, Failure):
-                raise (
-                    UsageError(output.message)
-                    if output.code == "invalid_request"
-                    else RequestError(output.code, output.message)
-                )
+                raise _error(output)
             pieces.append(output.text)
             on_text(output.text)
             last = output

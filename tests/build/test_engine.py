@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from roundhouse.build.engine import Engine, EngineStore
+from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
 from roundhouse.errors import EngineError, UsageError
 
 

@@ -26,6 +26,6 @@ def test_a_build_under_a_memory_limit_is_refused_before_anything_is_loaded(tiny_
     assert result.returncode == 3, result.stderr
     assert "of memory" in result.stderr
     assert "Traceback" not in result.stderr
-    from roundhouse.build.engine import EngineStore
+    from roundhouse.build.store import EngineStore
 
     assert list(EngineStore(Home(tmp_path))) == []

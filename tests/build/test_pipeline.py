@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from roundhouse.build.engine import Engine, EngineStore
+from roundhouse.build.engine import Engine
 from roundhouse.build.events import Event, StageFinished, Warned
 from roundhouse.build.home import Home
 from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
+from roundhouse.build.store import EngineStore
 
 FAMILIES = ["llama", "qwen2", "qwen3", "mistral"]
 

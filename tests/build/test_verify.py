@@ -116,7 +116,7 @@ def test_no_norm_may_change_where_nothing_compensates(build_engine, tmp_path: Pa
 
 def test_experts_that_were_left_unquantized_are_noticed(tmp_path: Path, tiny_engine: Engine) -> None:
     """A fused expert tensor is no matrix, so nothing quantizes it: its bytes must not pass as done."""
-    from roundhouse.build.plan import is_quantized
+    from roundhouse.build.weight_bytes import is_quantized
 
     manifest = tiny_engine.manifest
     base = read_model(Path(manifest.recipe.model))

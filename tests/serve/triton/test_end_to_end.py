@@ -20,8 +20,9 @@ import pytest
 import tritonclient.grpc as grpcclient
 from watching import engine_process, metric, wait_for
 
-from roundhouse.build.engine import Engine, EngineStore
+from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
 from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.deployment import Deployment, Endpoints, Ports
 from roundhouse.serve.settings import Overrides
