@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from .model_shape import ModelShape
 
-__all__ = ["KvDtype", "KvField", "KvGroup", "KvLayout", "gqa_layout"]
+__all__ = ["KvDtype", "KvField", "KvGroup", "KvLayout", "layout_for"]
 
 KvDtype = Literal["float32", "bf16", "fp8"]
 """How a cache row is stored. ``float32`` exists for the reference mode only."""
@@ -73,12 +73,14 @@ class KvLayout(BaseModel):
         return sum(group.bytes_per_token for group in self.groups)
 
 
-def gqa_layout(shape: ModelShape, dtype: KvDtype) -> KvLayout:
-    """The layout of multi-head and grouped-query attention: ``k`` and ``v`` rows in every layer.
+def layout_for(shape: ModelShape, dtype: KvDtype) -> KvLayout:
+    """What one token of a model leaves in the cache, all of it for as long as the request lives.
 
-    A row is ``kv_heads * head_dim`` elements of ``dtype``.
+    Multi-head and grouped-query attention leave ``k`` and ``v`` rows of ``kv_heads * head_dim`` elements
+    in every layer; multi-head latent attention leaves one ``latent`` row, which is never stored expanded.
     """
     layers = tuple(range(shape.layers))
-    row_bytes = shape.kv_heads * shape.head_dim * DTYPE_BYTES[dtype]
-    fields = tuple(KvField(name=name, layers=layers, row_bytes=row_bytes, dtype=dtype) for name in ("k", "v"))
+    names, elements = (("k", "v"), shape.kv_heads * shape.head_dim) if shape.latent is None else (("latent",), shape.latent)
+    row_bytes = elements * DTYPE_BYTES[dtype]
+    fields = tuple(KvField(name=name, layers=layers, row_bytes=row_bytes, dtype=dtype) for name in names)
     return KvLayout(groups=(KvGroup(window=None, fields=fields),))

@@ -28,6 +28,9 @@ class ModelShape(BaseModel):
     heads: int
     kv_heads: int
     head_dim: int
+    latent: int | None
+    """Elements a token leaves per layer with multi-head latent attention (compressed keys and values, and the
+    rotary part); None for every other kind of attention."""
     vocab: int
     max_positions: int
     tied_embeddings: bool
@@ -52,7 +55,16 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(
             f"{folder} has no config.json", hint="A Hugging Face model folder holds config.json and *.safetensors."
         )
-    return config
+    return _language_model(config)
+
+
+def _language_model(config: dict[str, Any]) -> dict[str, Any]:
+    """The language model's part of a config: models with a vision tower nest it. The outer architecture is kept."""
+    inner = config.get("text_config")
+    if not isinstance(inner, dict) or "hidden_size" in config:
+        return config
+    outer = {key: config[key] for key in ("architectures", "model_type", "quantization_config") if config.get(key) is not None}
+    return {**inner, **outer}
 
 
 def read_quant_config(folder: Path) -> dict[str, Any] | None:
@@ -91,7 +103,8 @@ def shape_from_config(
     reader = _Reader(config, where)
     hidden, heads = reader.count("hidden_size"), reader.count("num_attention_heads")
     explicit_head_dim = reader.optional_count("head_dim")
-    if explicit_head_dim is None and hidden % heads:
+    latent = _latent(reader)
+    if explicit_head_dim is None and latent is None and hidden % heads:
         raise ModelError(
             f"{where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent"
         )
@@ -105,6 +118,7 @@ def shape_from_config(
         heads=heads,
         kv_heads=reader.optional_count("num_key_value_heads") or heads,
         head_dim=explicit_head_dim or hidden // heads,
+        latent=latent,
         vocab=reader.count("vocab_size"),
         max_positions=reader.count("max_position_embeddings"),
         tied_embeddings=bool(config.get("tie_word_embeddings", False)),
@@ -147,6 +161,11 @@ def _dtype(config: dict[str, Any], stored: str | None) -> tuple[Literal["bf16", 
     if name not in _DTYPES:
         raise ModelError(f"{source} names dtype {name or 'nothing'!r}", hint=f"Known dtypes: {', '.join(_DTYPES)}.")
     return _DTYPES[name], source  # type: ignore[return-value]  # a dict lookup cannot carry the literal
+
+
+def _latent(reader: _Reader) -> int | None:
+    rank = reader.optional_count("kv_lora_rank")
+    return None if rank is None else rank + reader.count("qk_rope_head_dim")
 
 
 def _architecture(config: dict[str, Any], where: str) -> str:

@@ -14,7 +14,7 @@ from roundhouse.errors import PlanRefusedError
 from .checkpoint import Checkpoint
 from .hardware import Hardware
 from .kv_budget import KvBudget, kv_budget
-from .kv_layout import KvLayout, gqa_layout
+from .kv_layout import KvLayout, layout_for
 from .model_shape import ModelShape
 from .recipe import Recipe
 from .support import Problem, unsupported
@@ -69,7 +69,7 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
         problems.append(
             Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=(str(shape.max_positions),))
         )
-    layout = gqa_layout(shape, recipe.kv_cache)
+    layout = layout_for(shape, recipe.kv_cache)
     weights = [tensor for tensor in checkpoint.tensors.values() if not is_tied_head(tensor, shape)]
     weight_bytes = sum(held_bytes(tensor, recipe, group) for tensor in weights)
     kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=hardware.free_memory)
@@ -94,7 +94,7 @@ def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardwar
         kv_layout=layout,
         kv_bytes_per_token=layout.bytes_per_token,
         kv=kv,
-        kv_tokens_bf16=kv.bytes // gqa_layout(shape, "bf16").groups[0].page_bytes(kv.page_tokens) * kv.page_tokens,
+        kv_tokens_bf16=kv.bytes // layout_for(shape, "bf16").groups[0].page_bytes(kv.page_tokens) * kv.page_tokens,
         quantized_modules=sum(is_quantized(tensor, recipe) for tensor in checkpoint.tensors.values()),
         problems=tuple(problems),
         warnings=tuple(_warnings(shape, max_seq_len, kv)),

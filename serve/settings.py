@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.kv_budget import KvBudget, kv_budget
-from roundhouse.build.kv_layout import gqa_layout
+from roundhouse.build.kv_layout import layout_for
 from roundhouse.build.plan import Plan
 from roundhouse.build.recipe import Recipe, recipe_from
 from roundhouse.errors import UsageError
@@ -72,7 +72,7 @@ class EngineSettings(BaseModel):
         if max_seq_len > plan.shape.max_positions:
             raise UsageError(f"max_seq_len {max_seq_len} is above the model's {plan.shape.max_positions} positions")
         reference = precision == "reference"
-        layout = gqa_layout(plan.shape, "float32") if reference else plan.kv_layout
+        layout = layout_for(plan.shape, "float32") if reference else plan.kv_layout
         weight_bytes = _float32_bytes(plan) if reference else plan.weight_bytes
         kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=free_memory)
         if weight_bytes + kv.bytes > free_memory:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from roundhouse.build.kv_layout import KvLayout, gqa_layout
+from roundhouse.build.kv_layout import KvLayout, layout_for
 from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.model_shape import ModelShape
 
@@ -50,7 +50,7 @@ class TorchRuntime:
     ) -> None:
         reference = precision == "reference"
         self._model = load_model(checkpoint, dtype=torch.float32 if reference else torch.bfloat16, keep_packed=not reference)
-        (group,) = (gqa_layout(shape, "float32") if reference else layout).groups
+        (group,) = (layout_for(shape, "float32") if reference else layout).groups
         self.pages = KvPages(
             group, pages=pages, page_tokens=page_tokens, heads=shape.kv_heads, scales={"k": scales.k, "v": scales.v}
         )

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from roundhouse.build.kv_layout import KvDtype, layout_for
 from roundhouse.build.model_shape import read_config, shape_from_config
 from roundhouse.errors import ModelError
 
@@ -74,6 +76,22 @@ def test_an_impossible_dimension_is_named(value: object) -> None:
 def test_a_key_of_the_wrong_kind_is_named(key: str, value: object) -> None:
     with pytest.raises(ModelError, match=key):
         shape(**{key: value})
+
+
+@pytest.mark.parametrize("level", ["outer", "inner"])
+def test_a_language_model_nested_beside_a_vision_tower_is_read(tmp_path: Path, level: str) -> None:
+    quantized = {"quantization_config": {"quant_method": "fp8"}}
+    inner = {key: value for key, value in BASE.items() if key != "architectures"} | (quantized if level == "inner" else {})
+    outer = {"architectures": ["KimiK25ForConditionalGeneration"], "model_type": "kimi_k25", "vision_config": {}}
+    (tmp_path / "config.json").write_text(json.dumps(outer | {"text_config": inner} | (quantized if level == "outer" else {})))
+    found = shape_from_config(read_config(tmp_path), stored_dtype="bfloat16")
+    assert (found.architecture, found.hidden, found.quantized_as) == ("KimiK25ForConditionalGeneration", 256, "fp8")
+
+
+@pytest.mark.parametrize(("dtype", "bytes_per_token"), [("bf16", 70_272), ("fp8", 35_136)])
+def test_a_latent_is_counted_as_it_is_stored_not_expanded(dtype: KvDtype, bytes_per_token: int) -> None:
+    latent = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "num_hidden_layers": 61, "num_attention_heads": 64}
+    assert layout_for(shape(hidden_size=7168, **latent), dtype).bytes_per_token == bytes_per_token
 
 
 def test_heads_that_do_not_divide_are_refused() -> None:
