@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import VerifyError
 
-__all__ = ["KvScaleReport", "classify_kv_scales", "is_kv_scale_candidate"]
+__all__ = ["KvScaleReport", "classify_kv_scales", "is_kv_scale_candidate", "is_scale"]
 
 _ALIASES: tuple[tuple[str, tuple[Literal["k", "v"], ...]], ...] = (
     (r"self_attn\.k_scale", ("k",)),
@@ -53,9 +53,14 @@ class KvScaleReport(BaseModel):
         return None
 
 
+def is_scale(name: str) -> bool:
+    """Whether a tensor is a scale of some kind, by its name: ``k_scale``, ``kv_cache_scaling_factor``…"""
+    return "scal" in name.rpartition(".")[2]
+
+
 def is_kv_scale_candidate(name: str) -> bool:
-    """Whether a tensor may be a KV scale: it has "scale" in its name, and is no known scale of a linear."""
-    return "scal" in name.rpartition(".")[2] and not _LINEAR_SCALE.search(name)
+    """Whether a tensor may be a KV scale: a scale that is not a linear's."""
+    return is_scale(name) and not _LINEAR_SCALE.search(name)
 
 
 def classify_kv_scales(values: Mapping[str, Sequence[float] | float], *, layers: int, kv_cache: str) -> KvScaleReport:

@@ -20,7 +20,7 @@ from roundhouse.errors import ModelError, VerifyError
 
 from .checkpoint import Checkpoint, read_checkpoint
 from .events import OnStep
-from .kv_scales import KvScaleReport, classify_kv_scales, is_kv_scale_candidate
+from .kv_scales import KvScaleReport, classify_kv_scales, is_kv_scale_candidate, is_scale
 from .plan import Plan
 from .recipe import Recipe
 from .sources import Model
@@ -100,7 +100,7 @@ def _refuse(problems: list[str]) -> VerifyError:
 
 
 def _unexplained(written: Checkpoint, expected: set[str]) -> list[str]:
-    extra = [name for name in written.tensors if name not in expected and "scale" not in name.rpartition(".")[2]]
+    extra = [name for name in written.tensors if name not in expected and not is_scale(name)]
     return [f"{name} is not in the base model" for name in sorted(extra)]
 
 

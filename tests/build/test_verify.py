@@ -78,6 +78,7 @@ def _unquantize(tensors: Tensors) -> None:
             lambda t: t.update({"model.layers.0.self_attn.mystery_scale": torch.ones(())}),
             "mystery_scale is a scale",
         ),
+        (lambda t: t.update({"model.layers.0.mlp.scaling_factor": torch.ones(())}), "scaling_factor is a scale"),
         (lambda t: t["model.layers.1.input_layernorm.weight"].fill_(torch.nan), "input_layernorm.weight was not to be"),
         (lambda t: t["model.layers.1.input_layernorm.weight"].fill_(torch.inf), "input_layernorm.weight was not to be"),
         (lambda t: t["model.layers.1.input_layernorm.weight"].neg_(), "input_layernorm.weight was not to be"),
