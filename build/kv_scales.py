@@ -54,7 +54,7 @@ class KvScaleReport(BaseModel):
 
 
 def is_scale(name: str) -> bool:
-    """Whether a tensor is a scale of some kind, by its name: ``k_scale``, ``kv_cache_scaling_factor``…"""
+    """Whether a tensor is a scale of some kind, by its name (``k_scale``, ``kv_cache_scaling_factor``)."""
     return "scal" in name.rpartition(".")[2]
 
 
