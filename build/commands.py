@@ -200,16 +200,20 @@ def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> R
         key, equals, value = setting.partition("=")
         if not equals:
             raise RecipeError(f"--set {setting}: write KEY=VALUE")
-        outer, dot, inner = key.partition(".")
-        if dot:  # calibration.samples=8
-            given[outer] = {**given.get(outer, {}), inner: _value(key, value)}
-        else:
-            given[key] = _value(key, value)
+        outer, dot, inner = key.partition(".")  # calibration.samples=8
+        given = _merged(given, {outer: {inner: _value(key, value)}} if dot else {key: _value(key, value)})
     is_file = source.endswith((".yaml", ".yml"))
     base: dict[str, Any] = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
-    if "calibration" in base and "calibration" in given:
-        given["calibration"] = {**base["calibration"], **given["calibration"]}
-    return recipe_from({**base, **given}, where="command line" if given else source)
+    return recipe_from(_merged(base, given), where="command line" if given else source)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` on top; a nested mapping is merged where both are one, and replaced where not."""
+    merged = dict(base)
+    for key, value in changes.items():
+        before = base.get(key)
+        merged[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _value(key: str, text: str) -> Any:

@@ -58,7 +58,7 @@ class Tensors(Mapping[str, "torch.Tensor"]):
         self._file_of = {tensor.name: tensor.file for tensor in checkpoint.tensors.values()}
 
     def __getitem__(self, name: str) -> torch.Tensor:
-        tensor: torch.Tensor = self._files[self._file_of[name]].get_tensor(name)  # type: ignore[no-untyped-call]
+        tensor: torch.Tensor = self._files[self._file_of[name]].get_tensor(name)  # type: ignore[no-untyped-call]  # safetensors
         return tensor
 
     def __iter__(self) -> Iterator[str]:

@@ -22,14 +22,14 @@ def scales(k: str, v: str | None, value: object, layers: int = 2) -> dict[str, o
 
 @pytest.mark.parametrize(("k", "v"), _NAMES.items())
 def test_every_name_they_go_by_is_known(k: str, v: str | None) -> None:
-    report = classify_kv_scales(scales(k, v, [3.7]), layers=2, kv_cache="fp8")  # type: ignore[arg-type]
+    report = classify_kv_scales(scales(k, v, [3.7]), layers=2, kv_cache="fp8")  # type: ignore[arg-type]  # object stands for both forms
     assert (report.state, report.k, report.v, report.unknown) == ("calibrated", (3.7, 3.7), (3.7, 3.7), ())
     assert report.warning is None
 
 
 def test_all_ones_and_absent_are_recorded_as_warnings() -> None:
     k, v = next(iter(_NAMES.items()))
-    ones = classify_kv_scales(scales(k, v, [1.0]), layers=2, kv_cache="fp8")  # type: ignore[arg-type]
+    ones = classify_kv_scales(scales(k, v, [1.0]), layers=2, kv_cache="fp8")  # type: ignore[arg-type]  # object stands for both forms
     assert ones.state == "all 1.0"
     assert "uncalibrated" in str(ones.warning)
     absent = classify_kv_scales({}, layers=2, kv_cache="fp8")
@@ -41,13 +41,13 @@ def test_all_ones_and_absent_are_recorded_as_warnings() -> None:
 def test_an_impossible_scale_is_an_error_that_names_it(value: list[float]) -> None:
     k, v = next(iter(_NAMES.items()))
     with pytest.raises(VerifyError, match=r"layers\.0\.self_attn\.k_proj\.k_scale"):
-        classify_kv_scales(scales(k, v, value), layers=2, kv_cache="fp8")  # type: ignore[arg-type]
+        classify_kv_scales(scales(k, v, value), layers=2, kv_cache="fp8")  # type: ignore[arg-type]  # object stands for both forms
 
 
 def test_a_layer_without_scales_among_others_is_an_error() -> None:
     k, v = next(iter(_NAMES.items()))
     with pytest.raises(VerifyError, match=r"missing for layers \[1\]"):
-        classify_kv_scales(scales(k, v, 2.0, layers=1), layers=2, kv_cache="fp8")  # type: ignore[arg-type]
+        classify_kv_scales(scales(k, v, 2.0, layers=1), layers=2, kv_cache="fp8")  # type: ignore[arg-type]  # object stands for both forms
 
 
 def test_an_unknown_name_with_scale_in_it_is_listed() -> None:

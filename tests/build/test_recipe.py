@@ -50,6 +50,10 @@ def test_what_does_not_fit_is_named(data: dict[str, object], message: str) -> No
     ("text", "message"),
     [
         ("model: m\nmodel: n\n", "the key 'model' stands twice"),
+        ("model: m\n? [1]\n: 2\n", r"\[1\] cannot be a key"),
+        ("model: m\n1: 2\n", "1: Keys should be strings"),
+        ("model: m\ncalibration: 3\n", r"calibration: .*\(got 3\)"),
+        ("!!python/object:os.system x\n", "cannot be read"),
         ("- model\n", "not a mapping"),
         ("model: [\n", "cannot be read"),
         ("", "not a mapping"),
