@@ -69,8 +69,8 @@ def plan(
 
     Exit code 3 when it is not legal; every number that can be computed is still printed.
     """
+    from .engine_view import plan_table
     from .pipeline import plan_recipe
-    from .plan_view import plan_table
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
     with progress_terminal() as terminal:
@@ -98,9 +98,9 @@ def build(
 
     The same recipe is not built twice.
     """
+    from .engine_view import engine_summary
     from .extras import require_extra
     from .pipeline import build as run_build
-    from .plan_view import engine_summary
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
     require_extra("build")
@@ -126,7 +126,7 @@ EngineArgument = Annotated[
 @engines.command("list")
 def list_engines(home: HomeOption = None, json: JsonOption = False) -> None:
     """List the engines of this home, newest first; damaged ones are named."""
-    from .plan_view import engines_table
+    from .engine_view import engines_table
 
     store = _store(home)
     found, damaged = list(store), store.damaged()
@@ -150,7 +150,7 @@ def list_engines(home: HomeOption = None, json: JsonOption = False) -> None:
 @engines.command("show")
 def show_engine(engine: EngineArgument, home: HomeOption = None, json: JsonOption = False) -> None:
     """Show what an engine is, what it was made from, and what became of each module."""
-    from .plan_view import engine_summary, modules_table
+    from .engine_view import engine_summary, modules_table
 
     found = _store(home).find(engine)
     if json:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from roundhouse.errors import EngineError
 
 from .kv_scales import KvScaleReport
-from .plan import Plan
+from .planner.plan import Plan
 from .quality import Quality
 from .recipe import Recipe
 

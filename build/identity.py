@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from .memory import Arithmetic
-from .plan import Plan
+from .planner.plan import Plan
 from .recipe import Recipe
 
 __all__ = ["engine_id", "versions"]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from roundhouse.errors import PlanRefusedError
 
-from .plan import Plan
+from .planner.plan import Plan
 from .quality import HELD_OUT_TOKENS
 from .recipe import Recipe
 

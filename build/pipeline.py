@@ -10,12 +10,12 @@ from .hardware import this_machine
 from .home import Home
 from .identity import engine_id
 from .memory import choose_arithmetic, require_memory
-from .plan import Plan, make_plan, require_legal
+from .models.sources import Model, fetch_detail, fetch_model, fingerprint, read_model
+from .planner.plan import Plan, make_plan, require_legal
 from .quality import judge_base, judge_engine
 from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
 from .recipe import Recipe
 from .record import make_manifest, warn_about, warn_about_kept_defaults
-from .sources import Model, fetch_detail, fetch_model, fingerprint, read_model
 from .store import EngineStore
 from .texts import calibration_text
 from .verify import verify_checkpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 from .engine import FileRecord, Manifest, hash_file
 from .events import Reporter
 from .identity import versions
-from .plan import Plan
+from .planner.plan import Plan
 from .quality import Quality
 from .recipe import Recipe
 from .verify import Verified

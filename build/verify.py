@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from roundhouse.errors import ModelError, VerifyError
 
-from .checkpoint import Checkpoint, read_checkpoint
 from .events import OnStep
 from .kv_scales import KvScaleReport, classify_kv_scales, is_kv_scale_candidate, is_scale
-from .plan import Plan
+from .models.checkpoint import Checkpoint, read_checkpoint
+from .models.sources import Model
+from .planner.plan import Plan
+from .planner.weight_bytes import is_quantized
 from .recipe import Recipe
-from .sources import Model
-from .weight_bytes import is_quantized
 from .weights import QuantizedLinear, Tensors, dequantize, quantized_linear
 
 if TYPE_CHECKING:

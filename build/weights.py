@@ -51,7 +51,7 @@ class Tensors(Mapping[str, "torch.Tensor"]):
     def __init__(self, folder: Path) -> None:
         from safetensors import safe_open
 
-        from .checkpoint import read_checkpoint
+        from .models.checkpoint import read_checkpoint
 
         checkpoint = read_checkpoint(folder)
         self._files = {name: safe_open(folder / name, framework="pt") for name in checkpoint.files}

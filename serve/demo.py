@@ -19,10 +19,10 @@ from rich.table import Table
 from tritonclient.grpc import InferenceServerClient, InferInput
 
 from roundhouse.build.commands import progress_terminal
+from roundhouse.build.engine_view import engine_summary, plan_table
+from roundhouse.build.models.sources import DEMO_MODEL
 from roundhouse.build.pipeline import build, plan_recipe
-from roundhouse.build.plan_view import engine_summary, plan_table
 from roundhouse.build.recipe import Recipe
-from roundhouse.build.sources import DEMO_MODEL
 from roundhouse.build.terminal import answer_console, byte_text
 from roundhouse.errors import ServeError
 

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundhouse.build.hardware import this_machine
-from roundhouse.build.support import unavailable_reason
+from roundhouse.build.planner.support import unavailable_reason
 from roundhouse.build.terminal import byte_text
 from roundhouse.build.trtllm import installed_version, target_verdicts
 from roundhouse.errors import SetupError

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.kv_budget import KvBudget, kv_budget
-from roundhouse.build.kv_layout import layout_for
-from roundhouse.build.plan import Plan
+from roundhouse.build.planner.kv_budget import KvBudget, kv_budget
+from roundhouse.build.planner.kv_layout import layout_for
+from roundhouse.build.planner.plan import Plan
 from roundhouse.build.recipe import Recipe, recipe_from
 from roundhouse.errors import UsageError
 

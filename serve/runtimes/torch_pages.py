@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import torch
 
-from roundhouse.build.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
+from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
 from roundhouse.errors import ServeError
 
 __all__ = ["KvPages"]

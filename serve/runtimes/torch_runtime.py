@@ -7,9 +7,9 @@ from typing import Literal
 
 import torch
 
-from roundhouse.build.kv_layout import KvLayout, layout_for
 from roundhouse.build.kv_scales import KvScaleReport
-from roundhouse.build.model_shape import ModelShape
+from roundhouse.build.models.shape import ModelShape
+from roundhouse.build.planner.kv_layout import KvLayout, layout_for
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch

@@ -43,7 +43,7 @@ def test_other_precisions_build(build_engine, weights: str, kv_cache: str) -> No
 
 
 def test_tied_heads_stay_16_bit_and_are_written_once(tiny_engine: Engine) -> None:
-    from roundhouse.build.checkpoint import read_checkpoint
+    from roundhouse.build.models.checkpoint import read_checkpoint
 
     assert tiny_engine.manifest.plan.shape.tied_embeddings
     tensors = read_checkpoint(tiny_engine.checkpoint).tensors

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.sources import read_model
+from roundhouse.build.models.sources import read_model
 from roundhouse.build.verify import Verified, verify_checkpoint
 from roundhouse.errors import VerifyError
 
@@ -117,7 +117,7 @@ def test_no_norm_may_change_where_nothing_compensates(build_engine, tmp_path: Pa
 
 def test_experts_that_were_left_unquantized_are_noticed(tmp_path: Path, tiny_engine: Engine) -> None:
     """A fused expert tensor is no matrix, so nothing quantizes it: its bytes must not pass as done."""
-    from roundhouse.build.weight_bytes import is_quantized
+    from roundhouse.build.planner.weight_bytes import is_quantized
 
     manifest = tiny_engine.manifest
     base = read_model(Path(manifest.recipe.model))

@@ -37,7 +37,7 @@ def test_the_wheel_holds_every_room(built: Path) -> None:
     assert {"roundhouse/__init__.py", "roundhouse/__main__.py", "roundhouse/errors.py", "roundhouse/py.typed"} <= names
     assert {name.split("/")[0] for name in names} == {"roundhouse", wheel.name.split("-py3")[0] + ".dist-info"}
     assert {name for name in names if name.endswith((".toml", ".txt"))} >= {
-        "roundhouse/build/support.toml",
+        "roundhouse/build/planner/support.toml",
         "roundhouse/build/texts/calibration.txt",
         "roundhouse/build/texts/held_out.txt",
     }

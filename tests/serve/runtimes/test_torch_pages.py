@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from roundhouse.build.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
+from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
 from roundhouse.errors import ServeError
 from roundhouse.serve.runtimes.torch_pages import KvPages
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from roundhouse.build.kv_budget import KvBudget
+from roundhouse.build.planner.kv_budget import KvBudget
 from roundhouse.serve.engine.arrays import Float32Array
 from roundhouse.serve.engine.batch import StepBatch
 from roundhouse.serve.engine.loop import EngineLoop

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .engine import Engine
-from .plan import Plan
+from .planner.plan import Plan
 from .recipe import Recipe
 from .terminal import byte_text
 

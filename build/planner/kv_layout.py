@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from .model_shape import ModelShape
+from ..models.shape import ModelShape
 
 __all__ = ["KvDtype", "KvField", "KvGroup", "KvLayout", "layout_for"]
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from roundhouse.errors import ModelError, SetupError
 
+from ..engine import hash_file
+from ..extras import require_extra
+from ..home import Home
+from ..quiet import quiet_libraries
+from ..workspace import workspace
 from .checkpoint import OTHER_FORM, Checkpoint, read_checkpoint
-from .engine import hash_file
-from .extras import require_extra
-from .home import Home
-from .model_shape import ModelShape, read_config, read_quant_config, shape_from_config
-from .quiet import quiet_libraries
-from .workspace import workspace
+from .shape import ModelShape, read_config, read_quant_config, shape_from_config
 
 __all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "read_model"]
 

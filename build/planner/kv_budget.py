@@ -6,8 +6,8 @@ import math
 
 from pydantic import BaseModel, ConfigDict
 
+from ..recipe import Recipe
 from .kv_layout import KvLayout
-from .recipe import Recipe
 
 __all__ = ["KvBudget", "kv_budget"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from roundhouse.build.checkpoint import Checkpoint, StoredTensor
 from roundhouse.build.hardware import Hardware
-from roundhouse.build.model_shape import shape_from_config
-from roundhouse.build.plan import Plan, make_plan, require_legal
+from roundhouse.build.models.checkpoint import Checkpoint, StoredTensor
+from roundhouse.build.models.shape import shape_from_config
+from roundhouse.build.planner.plan import Plan, make_plan, require_legal
 from roundhouse.build.recipe import recipe_from
 from roundhouse.errors import PlanRefusedError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from .model_shape import ModelShape
-from .recipe import Recipe
+from ..models.shape import ModelShape
+from ..recipe import Recipe
 
 __all__ = ["Problem", "unavailable_reason", "unsupported"]
 

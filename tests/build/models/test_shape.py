@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from roundhouse.build.kv_layout import KvDtype, layout_for
-from roundhouse.build.model_shape import read_config, shape_from_config
+from roundhouse.build.models.shape import read_config, shape_from_config
+from roundhouse.build.planner.kv_layout import KvDtype, layout_for
 from roundhouse.errors import ModelError
 
 BASE: dict[str, Any] = {

@@ -6,9 +6,9 @@ import pytest
 from tiny_gguf import write_tiny_gguf
 
 from roundhouse.build.home import Home
+from roundhouse.build.models.sources import fetch_detail, fetch_model, fingerprint, read_model
 from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
-from roundhouse.build.sources import fetch_detail, fetch_model, fingerprint, read_model
 from roundhouse.errors import ModelError
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from roundhouse.build.checkpoint import read_checkpoint
+from roundhouse.build.models.checkpoint import read_checkpoint
 from roundhouse.errors import ModelError
 
 _INDEX = "model.safetensors.index.json"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .checkpoint import StoredTensor
-from .model_shape import ModelShape
-from .recipe import Recipe
+from ..models.checkpoint import StoredTensor
+from ..models.shape import ModelShape
+from ..recipe import Recipe
 
 __all__ = ["checkpoint_bytes", "held_bytes", "is_quantized", "is_tied_head"]
 

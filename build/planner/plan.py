@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import PlanRefusedError
 
-from .checkpoint import Checkpoint
-from .hardware import Hardware
+from ..hardware import Hardware
+from ..models.checkpoint import Checkpoint
+from ..models.shape import ModelShape
+from ..recipe import Recipe
 from .kv_budget import KvBudget, kv_budget
 from .kv_layout import KvLayout, layout_for
-from .model_shape import ModelShape
-from .recipe import Recipe
 from .support import Problem, unsupported
 from .weight_bytes import checkpoint_bytes, held_bytes, is_quantized, is_tied_head
 
