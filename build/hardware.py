@@ -20,7 +20,7 @@ _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
 class Hardware(BaseModel):
-    """One device to run on. ``free_memory`` is what a process may still take, in bytes."""
+    """One device to run on: ``free_memory`` bytes may still be taken; ``cores`` is 0 where it is not a CPU."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,6 +32,12 @@ class Hardware(BaseModel):
     free_memory: int
     native_bf16: bool = False
     """Whether it computes in bf16 itself; a CPU that emulates it is several times slower than in float32."""
+    compute_capability: str | None = None
+    """Of an NVIDIA GPU, such as ``9.0``; None for a CPU."""
+    bandwidth: float | None = None
+    """Bytes a second between memory and cores, as data sheets give it; None when it is not known."""
+    unverified: tuple[str, ...] = ()
+    """Which of these numbers are from memory and not from a data sheet."""
 
 
 def this_machine() -> Hardware:

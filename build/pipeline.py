@@ -11,7 +11,7 @@ from .home import Home
 from .identity import engine_id
 from .memory import choose_arithmetic, require_memory
 from .models.sources import Model, fetch_detail, fetch_model, fingerprint, read_model
-from .planner.plan import Plan, make_plan, require_legal
+from .planner.plan import make_plan, require_buildable, require_legal
 from .quality import judge_base, judge_engine
 from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
 from .recipe import Recipe
@@ -21,7 +21,7 @@ from .texts import calibration_text
 from .verify import verify_checkpoint
 from .workspace import workspace
 
-__all__ = ["Built", "build", "plan_recipe"]
+__all__ = ["Built", "build"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,13 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
         BuildError: something failed on the way; no engine is left behind.
     """
     report = Reporter(on_event)
-    model, plan = _plan(recipe, home, report)
+    require_buildable(recipe)
+    model = _read(recipe, home, report)
+    with report.stage("plan", "bytes, pages and legality, from config and headers") as stage:
+        plan = make_plan(recipe, model.shape, model.inventory, this_machine())
+        recipe = plan.recipe
+        group = f" g{plan.group_size}" if plan.group_size else ""
+        stage.result = f"{plan.quantized_modules} linears to {recipe.weights}{group}"
     require_legal(plan)
     text = calibration_text(recipe.calibration.text)
     model_fingerprint = fingerprint(model)
@@ -98,23 +104,11 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
     return Built(Engine.open(target), new=True)
 
 
-def plan_recipe(recipe: Recipe, home: Home, on_event: OnEvent) -> Plan:
-    """Plan a recipe for this machine. A GGUF file is converted first, once."""
-    return _plan(recipe, home, Reporter(on_event))[1]
-
-
-def _plan(recipe: Recipe, home: Home, report: Reporter) -> tuple[Model, Plan]:
+def _read(recipe: Recipe, home: Home, report: Reporter) -> Model:
     detail = fetch_detail(recipe.model, home)
     if detail is None:
+        return read_model(fetch_model(recipe.model, home))
+    with report.stage("import", detail) as stage:
         folder = fetch_model(recipe.model, home)
-    else:
-        with report.stage("import", detail) as stage:
-            folder = fetch_model(recipe.model, home)
-            stage.result = str(folder)
-    with report.stage("plan", "bytes, pages and legality, from config and headers") as stage:
-        model = read_model(folder)
-        plan = make_plan(recipe, model.shape, model.checkpoint, this_machine())
-        stage.result = f"{plan.quantized_modules} linears to {recipe.weights}" + (
-            f" g{plan.group_size}" if plan.group_size else ""
-        )
-    return model, plan
+        stage.result = str(folder)
+    return read_model(folder)

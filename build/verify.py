@@ -23,7 +23,7 @@ from .kv_scales import KvScaleReport, classify_kv_scales, is_kv_scale_candidate,
 from .models.checkpoint import Checkpoint, read_checkpoint
 from .models.sources import Model
 from .planner.plan import Plan
-from .planner.weight_bytes import is_quantized
+from .planner.scheme import is_quantized_name
 from .recipe import Recipe
 from .weights import QuantizedLinear, Tensors, dequantize, quantized_linear
 
@@ -62,7 +62,7 @@ def verify_checkpoint(base: Model, folder: Path, recipe: Recipe, plan: Plan, on_
     """
     written = read_checkpoint(folder)
     originals, tensors = Tensors(base.folder), Tensors(folder)
-    to_quantize = {tensor.name for tensor in base.checkpoint.tensors.values() if is_quantized(tensor, recipe)}
+    to_quantize = {name for name, t in base.checkpoint.tensors.items() if is_quantized_name(name, t.shape, recipe)}
     kept = set(base.checkpoint.tensors) - to_quantize
     if base.shape.tied_embeddings:
         kept.discard("lm_head.weight")

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundhouse.build.hardware import this_machine
-from roundhouse.build.planner.support import unavailable_reason
+from roundhouse.build.planner.support import unbuilt_reason
 from roundhouse.build.terminal import byte_text
 from roundhouse.build.trtllm import installed_version, target_verdicts
 from roundhouse.errors import SetupError
@@ -137,7 +137,7 @@ def _tensorrt_llm() -> list[Finding]:
     found = installed_version()
     findings = []
     for target, reason in target_verdicts(found).items():
-        detail = reason or f"TensorRT-LLM {found} could run it; {unavailable_reason(target)}"
+        detail = reason or f"TensorRT-LLM {found} could run it; {unbuilt_reason(target)}"
         findings.append(Finding(name=f"target {target}", state="absent", detail=detail))
     return findings
 

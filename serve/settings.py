@@ -73,7 +73,7 @@ class EngineSettings(BaseModel):
             raise UsageError(f"max_seq_len {max_seq_len} is above the model's {plan.shape.max_positions} positions")
         reference = precision == "reference"
         layout = layout_for(plan.shape, "float32") if reference else plan.kv_layout
-        weight_bytes = _float32_bytes(plan) if reference else plan.weight_bytes
+        weight_bytes = _float32_bytes(plan) if reference else plan.weight_bytes_per_gpu
         kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=free_memory)
         if weight_bytes + kv.bytes > free_memory:
             raise UsageError(

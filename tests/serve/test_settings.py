@@ -9,7 +9,7 @@ from roundhouse.serve.settings import EngineSettings, Overrides
 
 
 def test_pages_beyond_free_memory_are_refused_naming_both_sizes_and_the_key(tiny_engine) -> None:
-    weights = tiny_engine.manifest.plan.weight_bytes
+    weights = tiny_engine.manifest.plan.weight_bytes_per_gpu
     page = tiny_engine.manifest.plan.kv_bytes_per_token * tiny_engine.manifest.recipe.page_tokens
     with pytest.raises(UsageError) as refused:
         EngineSettings.for_engine(tiny_engine, Overrides(kv_cache_bytes=10**13), free_memory=1 << 30)
@@ -24,7 +24,7 @@ def test_what_fits_exactly_is_taken_and_a_byte_less_is_not(tiny_engine, key: str
     overrides = Overrides(**{key: 1 << 14})
     taken = EngineSettings.for_engine(tiny_engine, overrides, free_memory=1 << 30, precision=precision)
     plan = tiny_engine.manifest.plan
-    needed = (plan.weight_bytes if precision == "engine" else 2 * plan.base_bytes) + taken.kv.bytes
+    needed = (plan.weight_bytes_per_gpu if precision == "engine" else 2 * plan.base_bytes) + taken.kv.bytes
     assert EngineSettings.for_engine(tiny_engine, overrides, free_memory=needed, precision=precision) == taken
     with pytest.raises(UsageError, match=f"from {key}\\) exceed the {needed - 1:,} B"):
         EngineSettings.for_engine(tiny_engine, overrides, free_memory=needed - 1, precision=precision)

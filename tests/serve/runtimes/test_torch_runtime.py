@@ -104,7 +104,7 @@ def test_weights_and_pages_take_the_planned_bytes(build_engine, family: str, wei
     loop = create_loop(engine, chosen)
     runtime = loop._runtime
     assert isinstance(runtime, TorchRuntime)
-    assert runtime.weight_bytes == engine.manifest.plan.weight_bytes
+    assert runtime.weight_bytes == engine.manifest.plan.weight_bytes_per_gpu
     assert runtime.pages.buffer.nbytes == chosen.kv.bytes == 512 * engine.manifest.plan.kv_bytes_per_token
 
 

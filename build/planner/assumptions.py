@@ -1,0 +1,66 @@
+"""What a plan takes for granted, and what is legal and still worth a word: said, so that nobody has to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..models.parameters import Inventory
+from .decode import DecodeEstimate
+from .fit import Fit
+
+__all__ = ["assumptions_of", "warnings_of"]
+
+_BASES = {
+    "derived": "decode speeds are derived: what memory bandwidth allows with no other cost, an upper bound",
+    "fitted": "decode speeds are fitted to one measured run of this engine",
+    "measured": "decode speeds are measured",
+}
+
+
+def warnings_of(fit: Fit) -> list[str]:
+    """What is legal and still worth a word, beside what the support table says."""
+    shape, found = fit.shape, []
+    if shape.dtype != "bf16" and fit.recipe.weights != "as_is":
+        found.append(f"the input is {shape.dtype} ({shape.dtype_from}); it is converted to bf16")
+    if 0 < fit.budget.tokens < fit.max_seq_len:
+        found.append(f"the pool holds {fit.budget.tokens:,} tokens, less than one request of max_seq_len {fit.max_seq_len:,}")
+    return found
+
+
+def assumptions_of(fit: Fit, inventory: Inventory, decode: Sequence[DecodeEstimate], context: int) -> list[str]:
+    """What a plan takes for granted."""
+    shape, hardware, found = fit.shape, fit.hardware, []
+    if not inventory.from_files:
+        found.append("no files were read: tensors follow from the model's dimensions and its family's habits")
+    if inventory.unknown:
+        found.append(f"kinds of tensors that are not known, counted as stored and held whole: {', '.join(inventory.unknown)}")
+    if shape.unread:
+        found.append(f"config keys that were not read: {', '.join(shape.unread)}")
+    if any(parameter.mtp for parameter in inventory.parameters):
+        found.append("layers for multi-token prediction are stored and not loaded")
+    if hardware.kind == "cuda":
+        found += _about_gpus(fit)
+    if fit.budget.at_context is not None:
+        found.append(
+            f"some layers forget: KV tokens are those of requests of {fit.budget.at_context:,} tokens "
+            f"(window {shape.sliding_window:,}); longer ones hold more, shorter ones fewer"
+        )
+    if decode:
+        found += [_BASES[basis] for basis in dict.fromkeys(row.basis for row in decode)]
+        found.append(f"decode speeds are for requests of {context:,} tokens; prefill is not predicted, only measured")
+    return found
+
+
+def _about_gpus(fit: Fit) -> list[str]:
+    hardware, shape = fit.hardware, fit.shape
+    taken = hardware.total_memory - hardware.free_memory
+    found = [f"{taken / 2**30:.2f} GiB of each GPU are taken by driver and context before anything is loaded"]
+    if hardware.unverified:
+        found.append(f"from memory, not from a data sheet, for {hardware.name}: {', '.join(hardware.unverified)}")
+    if "memory_fraction" in fit.budget.binding_limit:
+        found.append("the memory fraction counts weights and KV pool; what is left is for activations and the runtime")
+    if shape.latent is not None:
+        found.append("every rank keeps latents whole")
+    elif fit.parallel.attention > shape.kv_heads:
+        found.append(f"{shape.kv_heads} key/value heads are repeated on {fit.parallel.attention} ranks")
+    return found
