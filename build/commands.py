@@ -1,50 +1,26 @@
-"""`roundhouse plan`, `build` and `engines …`."""
+"""`roundhouse build` and `engines …`; `plan` has a module of its own in the planner."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from roundhouse.errors import RecipeError
-
-from .home import Home, default_home
-from .recipe import Recipe, parse_yaml, read_recipe, recipe_from
+from .command_options import HomeOption, JsonOption, home_at, print_json, progress_terminal
+from .planner.command import plan
+from .recipe_options import GroupOption, KvOption, NameOption, SetOption, TargetOption, WeightsOption, recipe_for
 from .terminal import answer_console
 
 if TYPE_CHECKING:
     from .engine import Engine
     from .store import EngineStore
-    from .terminal import BuildTerminal
 
-__all__ = [
-    "EngineArgument",
-    "HomeOption",
-    "JsonOption",
-    "add_commands",
-    "home_at",
-    "print_json",
-    "progress_terminal",
-    "recipe_for",
-]
-
-HomeOption = Annotated[
-    Path | None, typer.Option("--home", help="Where engines are kept (default: $ROUNDHOUSE_HOME or the user data folder).")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON on standard output.")]
+__all__ = ["EngineArgument", "add_commands"]
 
 _Source = Annotated[
     str, typer.Argument(metavar="MODEL|RECIPE", help="A model folder, a .gguf file, demo:smollm2, a hub id, or a recipe.yaml.")
 ]
-_Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other recipe key; may be repeated.")]
-_Name = Annotated[str | None, typer.Option(help="What to call the engine.")]
-_Weights = Annotated[str | None, typer.Option(help="bf16, fp8 or int4_awq.")]
-_Group = Annotated[str | None, typer.Option(help="INT4 group size, or auto.")]
-_Kv = Annotated[str | None, typer.Option(help="bf16 or fp8.")]
-_Target = Annotated[str | None, typer.Option(help="torch, tensorrt or trtllm-pytorch.")]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -54,43 +30,14 @@ def add_commands(app: typer.Typer) -> None:
     app.add_typer(engines, name="engines")
 
 
-def plan(
-    source: _Source,
-    name: _Name = None,
-    weights: _Weights = None,
-    group: _Group = None,
-    kv: _Kv = None,
-    target: _Target = None,
-    settings: _Set = None,
-    home: HomeOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Say what a recipe will take and whether it is legal, before anything is spent.
-
-    Exit code 3 when it is not legal; every number that can be computed is still printed.
-    """
-    from .engine_view import plan_table
-    from .pipeline import plan_recipe
-
-    recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
-    with progress_terminal() as terminal:
-        made = plan_recipe(recipe, home_at(home), terminal)
-    if json:
-        print_json({**made.model_dump(mode="json"), "legal": made.legal})
-    else:
-        answer_console().print(plan_table(recipe, made))
-    if not made.legal:
-        raise typer.Exit(3)
-
-
 def build(
     source: _Source,
-    name: _Name = None,
-    weights: _Weights = None,
-    group: _Group = None,
-    kv: _Kv = None,
-    target: _Target = None,
-    settings: _Set = None,
+    name: NameOption = None,
+    weights: WeightsOption = None,
+    group: GroupOption = None,
+    kv: KvOption = None,
+    target: TargetOption = None,
+    settings: SetOption = None,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -189,49 +136,6 @@ def remove_engine(
         answer_console().print(f"Removed {folder.name}.", markup=False)
 
 
-def recipe_for(source: str, settings: list[str] | None, **keys: str | None) -> Recipe:
-    """The recipe of a command line: a recipe file or a model, with the given keys on top.
-
-    Raises:
-        RecipeError: an unknown key or a wrong value.
-    """
-    given = {key: _value(key, value) for key, value in keys.items() if value is not None}
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise RecipeError(f"--set {setting}: write KEY=VALUE")
-        outer, dot, inner = key.partition(".")  # calibration.samples=8
-        given = _merged(given, {outer: {inner: _value(key, value)}} if dot else {key: _value(key, value)})
-    is_file = source.endswith((".yaml", ".yml"))
-    base: dict[str, Any] = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
-    return recipe_from(_merged(base, given), where="command line" if given else source)
-
-
-def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes`` on top; a nested mapping is merged where both are one, and replaced where not."""
-    merged = dict(base)
-    for key, value in changes.items():
-        before = base.get(key)
-        merged[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
-    return merged
-
-
-def _value(key: str, text: str) -> Any:
-    import yaml
-
-    try:
-        return parse_yaml(text)
-    except yaml.YAMLError:
-        raise RecipeError(f"{key}: {text!r} is not a value") from None
-
-
-def print_json(value: object) -> None:
-    """Write one JSON value, and nothing else, to standard output."""
-    import json
-
-    typer.echo(json.dumps(value, indent=2, default=str))
-
-
 def _brief(engine: Engine) -> dict[str, object]:
     manifest = engine.manifest
     return {
@@ -244,19 +148,6 @@ def _brief(engine: Engine) -> dict[str, object]:
         "bytes": engine.total_bytes,
         "folder": str(engine.folder),
     }
-
-
-def progress_terminal() -> BuildTerminal:
-    """A terminal for a build's events, on standard error: standard output is the answer."""
-    from .terminal import BuildTerminal
-
-    # The stream itself, not `stderr=True`: libraries are silenced by redirecting sys.stderr while we show progress.
-    return BuildTerminal(Console(file=sys.stderr))
-
-
-def home_at(given: Path | None) -> Home:
-    """The home folder of a command line."""
-    return Home(given.expanduser().resolve()) if given else default_home()
 
 
 def _store(home: Path | None) -> EngineStore:

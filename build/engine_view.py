@@ -1,40 +1,15 @@
-"""Plans and engines as tables that can be pasted into a ticket."""
+"""Engines as tables that can be pasted into a ticket."""
 
 from __future__ import annotations
 
 from rich.box import SIMPLE
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from .engine import Engine
-from .planner.plan import Plan
-from .recipe import Recipe
 from .terminal import byte_text
 
-__all__ = ["engine_summary", "engines_table", "modules_table", "plan_table"]
-
-
-def plan_table(recipe: Recipe, plan: Plan) -> Group:
-    """A plan: what it takes, what fits, and the reasons when it is refused."""
-    shape, kv = plan.shape, plan.kv
-    rows = [
-        ("model", f"{shape.architecture or '?'}, {shape.layers} layers, {shape.dtype} ({shape.dtype_from})"),
-        ("weights", f"{recipe.weights}" + (f", group {plan.group_size}" if plan.group_size else "")),
-        ("checkpoint", f"{_bytes(plan.base_bytes)} → {_bytes(plan.checkpoint_bytes)}"),
-        ("weights in memory", _bytes(plan.weight_bytes)),
-        ("KV cache", f"{recipe.kv_cache}, {plan.kv_bytes_per_token:,} B a token, pages of {kv.page_tokens} tokens"),
-        ("KV pages", f"{kv.pages:,} pages = {kv.tokens:,} tokens in {_bytes(kv.bytes)}; set by {kv.binding_limit}"),
-        ("longest request", f"{plan.max_seq_len:,} tokens; {kv.tokens // plan.max_seq_len:,} of these fit at once"),
-        ("hardware", f"{plan.hardware.name}, {byte_text(plan.hardware.free_memory)} free"),
-    ]
-    verdict = Text("legal", style="green") if plan.legal else Text("refused", style="bold red")
-    parts: list[Table | Text] = [_two_columns(rows), Text("  plan: ").append_text(verdict)]
-    for problem in plan.problems:
-        alternatives = f" Legal: {', '.join(problem.legal_alternatives)}." if problem.legal_alternatives else ""
-        parts.append(Text(f"  ✗ {problem.message}.{alternatives}", style="red"))
-    parts += [Text(f"  ! {warning}", style="yellow") for warning in plan.warnings]
-    return Group(*parts)
+__all__ = ["engine_summary", "engines_table", "modules_table"]
 
 
 def engine_summary(engine: Engine) -> Table:

@@ -10,8 +10,8 @@ from .hardware import this_machine
 from .home import Home
 from .identity import engine_id
 from .memory import choose_arithmetic, require_memory
-from .models.sources import Model, fetch_detail, fetch_model, fingerprint, read_model
-from .planner.plan import make_plan, require_buildable, require_legal
+from .models.sources import Model, fetch_detail, fetch_model, fingerprint, look_up, read_model
+from .planner.plan import Plan, make_plan, require_buildable, require_legal
 from .quality import judge_base, judge_engine
 from .quantize import calibrate, load_base, load_tokenizer, write_checkpoint
 from .recipe import Recipe
@@ -21,7 +21,7 @@ from .texts import calibration_text
 from .verify import verify_checkpoint
 from .workspace import workspace
 
-__all__ = ["Built", "build"]
+__all__ = ["Built", "build", "plan_recipe"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,12 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
             place.publish()
             stage.result = str(target)
     return Built(Engine.open(target), new=True)
+
+
+def plan_recipe(recipe: Recipe) -> Plan:
+    """Plan a recipe for this machine, from configs and headers alone."""
+    shape, inventory = look_up(recipe.model)
+    return make_plan(recipe, shape, inventory, this_machine())
 
 
 def _read(recipe: Recipe, home: Home, report: Reporter) -> Model:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import typer.main
 
 from roundhouse.__main__ import app
+from roundhouse.build.planner.report import json_schema
 from roundhouse.serve.triton.contract import INPUTS, OUTPUTS, TensorSpec
 from roundhouse.serve.triton.metrics import METRICS
 
@@ -22,7 +24,13 @@ def generated() -> dict[Path, str]:
     endpoints = DOCS / "endpoints.md"
     text = _between(endpoints.read_text(), "tensors", _tensors())
     text = _between(text, "metrics", _metrics())
-    return {DOCS / "commands.md": _commands(), endpoints: text}
+    planning, schema = DOCS / "planning.md", json_schema()
+    return {
+        DOCS / "commands.md": _commands(),
+        endpoints: text,
+        planning: _between(planning.read_text(), "plan-keys", _plan_keys(schema)),
+        DOCS / "plan-schema.json": json.dumps(schema, indent=2) + "\n",
+    }
 
 
 def _between(text: str, name: str, content: str) -> str:
@@ -71,6 +79,33 @@ def _tensors() -> str:
 def _metrics() -> str:
     rows = [f"| `{name}` | {kind} | {what} |" for name, _, kind, what in METRICS]
     return "\n".join(["| metric | kind | |", "| --- | --- | --- |", *rows])
+
+
+def _plan_keys(schema: dict[str, Any]) -> str:
+    """A table of a plan's keys, and one for each of its parts after the one that names it first."""
+    sections = []
+    for name in dict.fromkeys(_with_parts(schema["$defs"], "PlanReport")):
+        part = schema["$defs"][name]
+        heading = "A plan" if name == "PlanReport" else f"`{name.removesuffix('Report')}`"
+        rows = [f"| `{key}` | {_type(of)} | {of['description']} |" for key, of in part["properties"].items()]
+        table = "\n".join(["| key | type | |", "| --- | --- | --- |", *rows])
+        sections.append(f"### {heading}\n\n{part['description']}\n\n{table}")
+    return "\n\n".join(sections)
+
+
+def _with_parts(parts: dict[str, Any], name: str) -> Iterator[str]:
+    yield name
+    for inner in re.findall(r"#/\$defs/(\w+Report)", json.dumps(parts[name])):
+        yield from _with_parts(parts, inner)
+
+
+def _type(of: dict[str, Any]) -> str:
+    if "anyOf" in of:
+        return " or ".join(_type(one) for one in of["anyOf"])
+    if "$ref" in of:
+        name = of["$ref"].rpartition("/")[2]
+        return "[recipe](recipes.md)" if name == "Recipe" else f"`{name.removesuffix('Report')}`"
+    return f"array of {_type(of['items'])}" if of["type"] == "array" else str(of["type"])
 
 
 if __name__ == "__main__":

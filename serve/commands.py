@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roundhouse.build.commands import EngineArgument, HomeOption, JsonOption, home_at, print_json
+from roundhouse.build.command_options import HomeOption, JsonOption, home_at, print_json
+from roundhouse.build.commands import EngineArgument
 from roundhouse.build.extras import require_extra
 from roundhouse.build.terminal import answer_console
 

@@ -18,10 +18,11 @@ from rich.console import Console
 from rich.table import Table
 from tritonclient.grpc import InferenceServerClient, InferInput
 
-from roundhouse.build.commands import progress_terminal
-from roundhouse.build.engine_view import engine_summary, plan_table
+from roundhouse.build.command_options import progress_terminal
+from roundhouse.build.engine_view import engine_summary
 from roundhouse.build.models.sources import DEMO_MODEL
 from roundhouse.build.pipeline import build, plan_recipe
+from roundhouse.build.planner.view import plan_view
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.terminal import answer_console, byte_text
 from roundhouse.errors import ServeError
@@ -75,9 +76,8 @@ def run_demo(home: Home, *, quiet: bool) -> DemoReport:
     recipe = Recipe(model=DEMO_MODEL, name="demo", max_batch_size=16, max_seq_len=2048)
 
     console.rule("1  plan", align="left")
-    with progress_terminal() as terminal:
-        plan = plan_recipe(recipe, home, terminal)
-    console.print(plan_table(recipe, plan))
+    plan = plan_recipe(recipe)
+    console.print(plan_view(plan))
 
     console.rule("2  build", align="left")
     with progress_terminal() as terminal:
@@ -101,7 +101,7 @@ def run_demo(home: Home, *, quiet: bool) -> DemoReport:
         bytes_before=plan.base_bytes,
         bytes_after=plan.checkpoint_bytes,
         kv_tokens_bf16=plan.kv_tokens_bf16,
-        kv_tokens_fp8=plan.kv.tokens,
+        kv_tokens_fp8=plan.kv_tokens,
         top1_agreement=engine.manifest.quality.top1_agreement,
         kl=engine.manifest.quality.kl,
         grpc_answer=grpc_answer,

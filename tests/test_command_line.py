@@ -36,11 +36,11 @@ def test_plan_answers_in_json(roundhouse, tiny_model) -> None:
     assert result.returncode == 0
     plan = json.loads(result.stdout)
     assert plan["legal"] is True
-    assert (plan["kv"]["pages"], plan["kv"]["binding_limit"]) == (40, "kv_cache_tokens")
+    assert (plan["pages"], plan["binding_limit"]) == (40, "kv_cache_tokens")
 
 
 def test_nested_keys_are_set_with_dots(tiny_model, tmp_path: Path) -> None:
-    from roundhouse.build.commands import recipe_for
+    from roundhouse.build.recipe_options import recipe_for
 
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(f"model: {tiny_model('llama')}\ncalibration: {{tokens: 64}}\n")
@@ -54,7 +54,7 @@ def test_a_refused_plan_ends_with_3_and_still_gives_numbers(roundhouse, tiny_mod
     assert result.returncode == 3
     plan = json.loads(result.stdout)
     assert plan["legal"] is False
-    assert plan["problems"][0]["legal_alternatives"] == ["bf16", "fp8", "int4_awq"]
+    assert plan["problems"][0]["legal_alternatives"] == ["int4_awq", "fp8", "bf16"]
     assert plan["kv_bytes_per_token"] > 0
 
 
@@ -88,7 +88,7 @@ def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -
         (["serve", "x", "--max-seq-len", "0"], 2, "--max-seq-len"),
         (["serve", "x", "--guard", "maybe"], 2, "--guard"),
         (["bogus"], 2, "No such command"),
-        (["plan"], 2, "Missing argument"),
+        (["plan"], 2, "say what to plan"),
     ],
 )
 def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
@@ -165,19 +165,27 @@ main()
 
 @pytest.mark.parametrize(
     "arguments",
-    [["build", "MODEL"], ["generate", "x", "y"], ["serve", "x"], ["demo"], ["plan", "demo:smollm2"], ["plan", "org/name"]],
+    [["build", "MODEL"], ["generate", "x", "y"], ["serve", "x"], ["demo"], ["plan", "org/name"]],
 )
 def test_a_base_install_says_which_extra_a_command_needs(tiny_model, tmp_path: Path, arguments: list[str]) -> None:
     arguments = [str(tiny_model("llama")) if word == "MODEL" else word for word in arguments]
-    command = [sys.executable, "-c", _WITHOUT_EXTRAS, *arguments, "--home", str(tmp_path)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", _WITHOUT_EXTRAS, *arguments]
+    environment = {**os.environ, "ROUNDHOUSE_HOME": str(tmp_path)}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert result.returncode == 1
     assert "pip install 'roundhouse-llm[" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_a_base_install_plans_and_lists(tiny_model, tmp_path: Path) -> None:
-    for arguments in (["plan", str(tiny_model("llama")), "--json"], ["engines", "list"], ["--version"]):
+    for arguments in (
+        ["plan", str(tiny_model("llama")), "--json"],
+        ["plan", "demo:smollm2"],
+        ["plan", "shape:kimi-k2", "--gpu", "h200", "--tp", "8"],
+        ["plan", "--published"],
+        ["engines", "list"],
+        ["--version"],
+    ):
         command = [sys.executable, "-c", _WITHOUT_EXTRAS, *arguments]
         environment = {**os.environ, "ROUNDHOUSE_HOME": str(tmp_path)}
         result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -11,15 +11,24 @@ from roundhouse.errors import ModelError
 from .attention_config import read_indexer, read_latent, read_windows
 from .config_reader import ConfigReader
 from .moe_config import read_moe
+from .nested_config import language_model_config
 from .quantization_config import read_quantization
 from .shape import ModelShape
 
 __all__ = ["read_config", "read_quant_config", "shape_from_config"]
 
-_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "float32"}
+_DTYPES: dict[str, Literal["bf16", "fp16", "float32"]] = {"bfloat16": "bf16", "float16": "fp16", "float32": "float32"}
 
-_TIED_BY_DEFAULT = ("gemma", "gemma2", "gemma3", "gemma3_text")
+_MOST_LAYERS = 10_000
+"""No model has more; who writes a larger number has made a mistake."""
+
+_TIED_BY_DEFAULT = frozenset({
+    "cohere", "cohere2", "ernie4_5", "ernie4_5_moe", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n_text",
+    "minicpm3", "smollm3", "starcoder2", "youtu",
+})  # fmt: skip
 """Families that leave ``tie_word_embeddings`` out of their configs and mean true."""
+
+_ROPE_KEYS = ("rope_type", "type")
 
 _FOREIGN_MEMORY = (
     "mamba_",
@@ -29,12 +38,11 @@ _FOREIGN_MEMORY = (
     "linear_key_",
     "linear_value_",
     "linear_conv_",
+    "lru_",
     "rwkv",
-    "conv_l_cache",
+    "conv_L_cache",
 )
 """Starts of keys that tell of layers which keep a state instead of keys and values: their cache is not known here."""
-
-_OUTER_KEYS = ("architectures", "model_type")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -72,35 +80,39 @@ def shape_from_config(
         ModelError: a dimension is missing or impossible, two quantization configs disagree, or the
             model keeps something in its cache that is not known here.
     """
-    reader = ConfigReader(_language_model(config, where), where)
+    merged, family = language_model_config(config, where)
+    reader = ConfigReader(merged, where)
     _refuse_foreign_memory(reader)
     hidden, heads, layers = (reader.count(key) for key in ("hidden_size", "num_attention_heads", "num_hidden_layers"))
-    model_type = reader.text("model_type")
+    mtp_layers = reader.optional_size("num_nextn_predict_layers") or 0
+    if layers + mtp_layers > _MOST_LAYERS:
+        key = "num_hidden_layers" if layers > _MOST_LAYERS else "num_nextn_predict_layers"
+        raise reader.wrong(key, f"{_MOST_LAYERS:,} layers at most")
     latent = read_latent(reader)
-    head_dim = latent.qk_rope_head_dim if latent else _head_dim(reader, hidden, heads)
-    window, sliding_layers = read_windows(reader, model_type, layers)
+    window, sliding_layers = read_windows(reader, family, layers)
     dtype, dtype_from = _dtype(reader, stored_dtype)
-    tied = reader.flag("tie_word_embeddings", default=model_type in _TIED_BY_DEFAULT)
-    moe = read_moe(reader, layers)
+    biased, qkv_biased = reader.optional_flag("attention_bias"), reader.optional_flag("qkv_bias")
     shape = ModelShape(
-        architecture=_architecture(reader),
-        model_type=model_type,
+        architecture=next(iter(reader.texts("architectures")), ""),
+        model_type=reader.text("model_type"),
         hidden=hidden,
         intermediate=reader.count("intermediate_size"),
         layers=layers,
         heads=heads,
         kv_heads=reader.optional_count("num_key_value_heads") or heads,
-        head_dim=head_dim,
+        head_dim=latent.qk_rope_head_dim if latent else _head_dim(reader, hidden, heads),
         latent=latent,
         indexer=read_indexer(reader, layers),
-        moe=moe,
-        mtp_layers=reader.optional_size("num_nextn_predict_layers") or 0,
+        moe=read_moe(reader, layers),
+        mtp_layers=mtp_layers,
         vocab=reader.count("vocab_size"),
         max_positions=reader.count("max_position_embeddings"),
-        tied_embeddings=tied,
+        tied_embeddings=reader.flag("tie_word_embeddings", default=family in _TIED_BY_DEFAULT),
         sliding_window=window,
         sliding_layers=sliding_layers,
-        attention_bias=reader.flag("attention_bias"),
+        attention_bias=qkv_biased if biased is None else biased,
+        mlp_bias=reader.flag("mlp_bias"),
+        qk_norm=reader.flag("use_qk_norm"),
         rope=_rope(reader),
         other_params=reader.optional_size("other_params") or 0,
         dtype=dtype,
@@ -116,31 +128,11 @@ def _read_object(path: Path) -> dict[str, Any] | None:
         value = json.loads(path.read_text())
     except FileNotFoundError:
         return None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is not valid JSON: {error}", hint="Download the file again.") from None
     if not isinstance(value, dict):
         raise ModelError(f"{path} holds a {type(value).__name__}, not an object", hint="Download the file again.")
     return value
-
-
-def _language_model(config: dict[str, Any], where: str) -> dict[str, Any]:
-    """The language model's part of a config: models with a vision tower nest it. The outer architecture is kept."""
-    inner = config.get("text_config")
-    if not isinstance(inner, dict) or "hidden_size" in config:
-        return config
-    outer = {key: config[key] for key in _OUTER_KEYS if config.get(key) is not None}
-    shared = {
-        key: config[key]
-        for key in ("dtype", "torch_dtype", "quantization_config", "tie_word_embeddings", "other_params")
-        if config.get(key) is not None and inner.get(key) is None
-    }
-    both = config.get("quantization_config"), inner.get("quantization_config")
-    if all(both) and both[0] != both[1]:
-        raise ModelError(
-            f"{where} has two quantization_config that disagree, one of them in text_config",
-            hint="Find out which one describes the weights and delete the other.",
-        )
-    return {**inner, **outer, **shared}
 
 
 def _refuse_foreign_memory(reader: ConfigReader) -> None:
@@ -155,40 +147,28 @@ def _refuse_foreign_memory(reader: ConfigReader) -> None:
 def _head_dim(reader: ConfigReader, hidden: int, heads: int) -> int:
     explicit = reader.optional_count("head_dim")
     if explicit is None and hidden % heads:
-        raise ModelError(
-            f"{reader.where}: hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent"
-        )
+        raise reader.error(f"hidden_size {hidden} is not divisible by num_attention_heads {heads}, and head_dim is absent")
     return explicit or hidden // heads
 
 
 def _dtype(reader: ConfigReader, stored: str | None) -> tuple[Literal["bf16", "fp16", "float32"], str]:
-    for key in ("dtype", "torch_dtype"):
-        named = reader.value(key)
-        if named is not None:
-            name, source = str(named).removeprefix("torch."), f"config.json {key}"
-            break
-    else:
-        name, source = stored or "", "safetensors headers"
+    named = {key: text.removeprefix("torch.") for key in ("dtype", "torch_dtype") if (text := reader.optional_text(key))}
+    key = next(iter(named), None)
+    name, source = (named[key], f"config.json {key}") if key else (stored or "", "safetensors headers")
     if name not in _DTYPES:
         raise ModelError(f"{source} names dtype {name or 'nothing'!r}", hint=f"Known dtypes: {', '.join(_DTYPES)}.")
-    return _DTYPES[name], source  # type: ignore[return-value]  # a dict lookup cannot carry the literal
-
-
-def _architecture(reader: ConfigReader) -> str:
-    named = reader.value("architectures")
-    if named is None:
-        return ""
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
-        raise ModelError(f"{reader.where}: architectures is {named!r}, expected a list of names")
-    return named[0] if named else ""
+    return _DTYPES[name], source
 
 
 def _rope(reader: ConfigReader) -> str:
-    """The kind of rotary embedding, under any of the names that configs have for it."""
-    for key in ("rope_parameters", "rope_scaling"):
-        parameters = reader.object(key)
-        by_layer_type = [value for value in parameters.values() if isinstance(value, dict)]
-        kinds = [str(each.get("rope_type") or each.get("type") or "default") for each in by_layer_type or [parameters] if each]
-        if kinds:
-            return next((kind for kind in kinds if kind != "default"), "default")
-    return "default"
+    """The kind of rotary embedding, under any of the names that configs have for it; of the kinds of several types of
+    layers the one that is not the default.
+    """
+    kinds = []
+    for key in ("rope_scaling", "rope_parameters"):
+        whole = ConfigReader(reader.object(key), f"{reader.where}: {key}")
+        by_layer_type = [name for name in whole.keys() if isinstance(whole.peek(name), dict) and name not in _ROPE_KEYS]  # noqa: SIM118  # no mapping
+        parts = [ConfigReader(whole.object(name), f"{whole.where}: {name}") for name in by_layer_type]
+        kinds += [next(filter(None, map(part.text, _ROPE_KEYS)), "default") for part in (whole, *parts)]
+    kind = next((kind for kind in kinds if kind != "default"), "default")
+    return "longrope" if kind == "su" else kind  # the name that Phi-3 was published with

@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from roundhouse.errors import ModelError
 
+from .families import FAMILIES, Family
 from .parameters import Inventory, Parameter, part_and_split
-from .shape import ModelShape
+from .shape import LatentAttention, ModelShape
 
 __all__ = ["inventory_from_shape", "is_known_family"]
 
 
-@dataclass(frozen=True)
-class _Family:
-    """What a family's layers have beside the plain Llama layer."""
-
-    qkv_bias: bool = False
-    o_bias: bool = False
-    head_norms: bool = False
-    layer_norms: int = 2
-    sinks: bool = False
-    router_bias: str | None = None
-    expert_bias: bool = False
-    shared_gate: bool = False
-    mtp_embeddings: bool = False
-    """Whether multi-token-prediction layers store an embedding and a head of their own."""
-
-
-_FAMILIES = {
-    "LlamaForCausalLM": _Family(),
-    "MistralForCausalLM": _Family(),
-    "MixtralForCausalLM": _Family(),
-    "Qwen2ForCausalLM": _Family(qkv_bias=True),
-    "Qwen2MoeForCausalLM": _Family(qkv_bias=True, shared_gate=True),
-    "Qwen3ForCausalLM": _Family(head_norms=True),
-    "Qwen3MoeForCausalLM": _Family(head_norms=True),
-    "Gemma3ForCausalLM": _Family(head_norms=True, layer_norms=4),
-    "GptOssForCausalLM": _Family(qkv_bias=True, o_bias=True, sinks=True, router_bias="mlp.router.bias", expert_bias=True),
-    "Glm4MoeForCausalLM": _Family(router_bias="mlp.gate.e_score_correction_bias"),
-    "DeepseekV3ForCausalLM": _Family(router_bias="mlp.gate.e_score_correction_bias", mtp_embeddings=True),
-    "DeepseekV32ForCausalLM": _Family(router_bias="mlp.gate.e_score_correction_bias", mtp_embeddings=True),
-    "GlmMoeDsaForCausalLM": _Family(router_bias="mlp.gate.e_score_correction_bias"),
-    "KimiK25ForConditionalGeneration": _Family(router_bias="mlp.gate.e_score_correction_bias"),
-}
-
-
 def is_known_family(shape: ModelShape) -> bool:
     """Whether the tensors of this architecture are known without its files."""
-    return shape.architecture in _FAMILIES
+    return shape.architecture in FAMILIES
 
 
 def inventory_from_shape(shape: ModelShape) -> Inventory:
@@ -60,9 +25,9 @@ def inventory_from_shape(shape: ModelShape) -> Inventory:
     if not is_known_family(shape):
         raise ModelError(
             f"the tensors of {shape.architecture or shape.model_type or 'this model'} are not known without its files",
-            hint=f"Give its folder with *.safetensors. Known without: {', '.join(sorted(_FAMILIES))}.",
+            hint=f"Give its folder with *.safetensors. Known without: {', '.join(sorted(FAMILIES))}.",
         )
-    family = _FAMILIES[shape.architecture]
+    family = FAMILIES[shape.architecture]
     maker = _Maker(shape, family)
     maker.add("model.embed_tokens.weight", (shape.vocab, shape.hidden))
     maker.add("model.norm.weight", (shape.hidden,))
@@ -70,9 +35,10 @@ def inventory_from_shape(shape: ModelShape) -> Inventory:
         maker.add("lm_head.weight", (shape.vocab, shape.hidden))
     plain, mtp = tuple(range(shape.layers)), tuple(range(shape.layers, shape.layers + shape.mtp_layers))
     sparse = shape.moe.layers if shape.moe else ()
+    dense = tuple(sorted({*plain} - {*sparse}))
     maker.attention(plain)
     maker.indexer(shape.indexer.layers if shape.indexer else ())
-    maker.mlp(tuple(layer for layer in plain if layer not in sparse))
+    maker.mlp(dense)
     maker.experts(sparse)
     if mtp:
         maker.mtp(mtp)
@@ -84,7 +50,7 @@ def inventory_from_shape(shape: ModelShape) -> Inventory:
 class _Maker:
     """Collects parameters, one method for each block of a layer."""
 
-    def __init__(self, shape: ModelShape, family: _Family) -> None:
+    def __init__(self, shape: ModelShape, family: Family) -> None:
         self.found: list[Parameter] = []
         self._shape, self._family = shape, family
         self._mtp = False
@@ -100,39 +66,44 @@ class _Maker:
 
     def attention(self, layers: tuple[int, ...]) -> None:
         """Attention and the norms of a layer."""
-        shape, family = self._shape, self._family
-        hidden, heads, latent = shape.hidden, shape.heads, shape.latent
         norms = ("input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm")
-        for name in norms[: family.layer_norms]:
-            self.add(f".{name}.weight", (hidden,), layers)
-        if latent is not None:
-            query = heads * (latent.qk_nope_head_dim + latent.qk_rope_head_dim)
-            if latent.q_lora_rank is None:
-                self.add(".self_attn.q_proj.weight", (query, hidden), layers)
-            else:
-                self.add(".self_attn.q_a_proj.weight", (latent.q_lora_rank, hidden), layers)
-                self.add(".self_attn.q_a_layernorm.weight", (latent.q_lora_rank,), layers)
-                self.add(".self_attn.q_b_proj.weight", (query, latent.q_lora_rank), layers)
-            self.add(".self_attn.kv_a_proj_with_mqa.weight", (latent.row_elements, hidden), layers)
-            self.add(".self_attn.kv_a_layernorm.weight", (latent.kv_lora_rank,), layers)
-            expanded = heads * (latent.qk_nope_head_dim + latent.v_head_dim)
-            self.add(".self_attn.kv_b_proj.weight", (expanded, latent.kv_lora_rank), layers)
-            self.add(".self_attn.o_proj.weight", (hidden, heads * latent.v_head_dim), layers)
-            return
-        query, key = heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        for name in norms[: self._family.layer_norms]:
+            self.add(f".{name}.weight", (self._shape.hidden,), layers)
+        if self._shape.latent is None:
+            self._grouped_queries(layers)
+        else:
+            self._latents(self._shape.latent, layers)
+
+    def _grouped_queries(self, layers: tuple[int, ...]) -> None:
+        shape, family = self._shape, self._family
+        query, key = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         for name, outputs in (("q_proj", query), ("k_proj", key), ("v_proj", key)):
-            self.add(f".self_attn.{name}.weight", (outputs, hidden), layers)
-            if family.qkv_bias or shape.attention_bias:
-                self.add(f".self_attn.{name}.bias", (outputs,), layers)
-        self.add(".self_attn.o_proj.weight", (hidden, query), layers)
-        # GLM and Qwen write `attention_bias` for the three inputs only; Llama means the output as well.
-        if family.o_bias or (shape.attention_bias and shape.architecture == "LlamaForCausalLM"):
-            self.add(".self_attn.o_proj.bias", (hidden,), layers)
-        if family.head_norms:
+            self._linear(name, outputs, shape.hidden, layers)
+        self._linear("o_proj", shape.hidden, query, layers)
+        if family.has_head_norms(shape):
             for name in ("q_norm", "k_norm"):
                 self.add(f".self_attn.{name}.weight", (shape.head_dim,), layers)
         if family.sinks:
-            self.add(".self_attn.sinks", (heads,), layers)
+            self.add(".self_attn.sinks", (shape.heads,), layers)
+
+    def _latents(self, latent: LatentAttention, layers: tuple[int, ...]) -> None:
+        hidden, heads = self._shape.hidden, self._shape.heads
+        query = heads * (latent.qk_nope_head_dim + latent.qk_rope_head_dim)
+        if latent.q_lora_rank is None:
+            self._linear("q_proj", query, hidden, layers)
+        else:
+            self._linear("q_a_proj", latent.q_lora_rank, hidden, layers)
+            self.add(".self_attn.q_a_layernorm.weight", (latent.q_lora_rank,), layers)
+            self._linear("q_b_proj", query, latent.q_lora_rank, layers)
+        self._linear("kv_a_proj_with_mqa", latent.row_elements, hidden, layers)
+        self.add(".self_attn.kv_a_layernorm.weight", (latent.kv_lora_rank,), layers)
+        self._linear("kv_b_proj", heads * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, layers)
+        self._linear("o_proj", hidden, heads * latent.v_head_dim, layers)
+
+    def _linear(self, name: str, outputs: int, inputs: int, layers: tuple[int, ...]) -> None:
+        self.add(f".self_attn.{name}.weight", (outputs, inputs), layers)
+        if name in self._family.attention_biases(self._shape):
+            self.add(f".self_attn.{name}.bias", (outputs,), layers)
 
     def indexer(self, layers: tuple[int, ...]) -> None:
         """The indexer of sparse attention."""
@@ -165,7 +136,7 @@ class _Maker:
             self.add(".mlp.experts.*.gate_up_proj_bias", (2 * moe.intermediate,), layers, moe.experts)
             self.add(".mlp.experts.*.down_proj_bias", (hidden,), layers, moe.experts)
         if moe.shared_intermediate:
-            self._gated(".mlp.shared_experts", moe.shared_intermediate, layers)
+            self._gated(".mlp.shared_expert" if family.shared_gate else ".mlp.shared_experts", moe.shared_intermediate, layers)
         if family.shared_gate:
             self.add(".mlp.shared_expert_gate.weight", (1, hidden), layers)
 
@@ -188,7 +159,12 @@ class _Maker:
         self._mtp = False
 
     def _gated(self, block: str, intermediate: int, layers: tuple[int, ...], copies: int = 1) -> None:
-        hidden = self._shape.hidden
-        self.add(f"{block}.gate_proj.weight", (intermediate, hidden), layers, copies)
-        self.add(f"{block}.up_proj.weight", (intermediate, hidden), layers, copies)
-        self.add(f"{block}.down_proj.weight", (hidden, intermediate), layers, copies)
+        hidden, biased = self._shape.hidden, self._family.mlp_bias and self._shape.mlp_bias and copies == 1
+        for name, outputs, inputs in (
+            ("gate_proj", intermediate, hidden),
+            ("up_proj", intermediate, hidden),
+            ("down_proj", hidden, intermediate),
+        ):
+            self.add(f"{block}.{name}.weight", (outputs, inputs), layers, copies)
+            if biased:
+                self.add(f"{block}.{name}.bias", (outputs,), layers)

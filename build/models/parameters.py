@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Inventory", "Parameter", "Part", "Split", "part_and_split"]
+__all__ = ["Inventory", "Parameter", "Part", "Split", "in_tower", "part_and_split"]
 
 Part = Literal[
     "embedding",
@@ -20,11 +20,13 @@ Part = Literal[
     "shared_expert",
     "routed_expert",
     "indexer",
+    "scale",
     "other",
 ]
 """What a tensor is for. Only linears of attention, MLPs, experts and indexers are ever quantized; ``absorbed``
-is a 16-bit copy that a runtime makes of latent attention's kv_b_proj; ``other`` is a vision tower, or a tensor whose
-meaning is not known."""
+is a 16-bit copy that a runtime makes of latent attention's kv_b_proj; ``scale`` is a scale that belongs to no single
+weight: of the KV cache, or of all experts in a fused tensor; ``other`` is a vision tower, or a tensor whose meaning is
+not known."""
 
 Split = Literal["none", "outputs", "inputs", "kv_heads"]
 """What tensor parallelism cuts: nothing (every rank holds it all), the first dimension (a linear's outputs, an
@@ -93,13 +95,21 @@ _INPUTS = ("o_proj", "down_proj", "w2")
 _KV_HEADS = ("k_proj", "v_proj")
 _WHOLE = ("q_a_proj", "kv_a_proj_with_mqa")
 _TOWERS = ("vision", "visual", "mm_projector", "multi_modal_projector", "audio")
+_CACHE_SCALES = ("k_scale", "v_scale", "kv_scale", "output_scale", "kv_cache_scaling_factor")
+
+
+def in_tower(name: str) -> bool:
+    """Whether a tensor belongs to a tower beside the language model (vision, audio) or to what joins them."""
+    return any(tower in name for tower in _TOWERS)
 
 
 def part_and_split(name: str) -> tuple[Part, Split] | None:
     """What a tensor is for and how it is split, by its name in Hugging Face's form; None when the name is not known."""
-    if any(tower in name for tower in _TOWERS):
+    if in_tower(name):
         return "other", "none"
     words = name.split(".")
+    if words[-1] in _CACHE_SCALES:
+        return "scale", "none"
     module = words[-2] if words[-1] in ("weight", "bias") and len(words) > 1 else words[-1]
     split = _split(module.removesuffix("_bias"))
     if "embed_tokens" in name:

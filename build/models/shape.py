@@ -61,6 +61,8 @@ class InputQuantization(BaseModel):
     format: Literal["fp8", "fp8_block", "int4", "nvfp4", "mxfp4"] | None
     """What the planner knows it as, or None when it does not: bytes then come from file headers only."""
     group_size: int | None = None
+    bits: int | None = None
+    """Bits a weight, where the config says so: more is packed into one number of the files the fewer they are."""
     excluded: tuple[str, ...] = ()
     """Patterns of module names that stayed 16-bit (regular expressions after ``re:``, else wildcards or parts of names)."""
 
@@ -90,7 +92,11 @@ class ModelShape(BaseModel):
     sliding_window: int | None
     """Tokens that the ``sliding_layers`` look back on; None when every layer sees everything."""
     sliding_layers: tuple[int, ...] = ()
-    attention_bias: bool = False
+    attention_bias: bool | None = None
+    """Whether attention's linears have biases; None when the config does not say: families have habits."""
+    mlp_bias: bool = False
+    qk_norm: bool = False
+    """Whether queries and keys are normed in families that leave the choice to the config."""
     rope: str
     """The kind of rotary embedding: default, linear, llama3, yarn, dynamic, longrope."""
     other_params: int = 0

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from roundhouse.errors import ModelError
 
 from .checkpoint import Checkpoint
+from .parameters import in_tower, part_and_split
 from .shape import ModelShape
 
 __all__ = ["check_shapes"]
 
 _PLAIN = ("BF16", "F16", "F32", "F8_E4M3")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
-_BESIDE = ("vision", "visual", "audio", "mtp.")
-"""Parts of names outside the language model's own layers."""
 
 
 def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> None:
@@ -24,21 +24,8 @@ def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> Non
     Raises:
         ModelError: with every number that differs, and where it stands.
     """
-    wanted, problems, layers = _expected(shape), [], set()
-    for tensor in checkpoint.tensors.values():
-        if any(part in tensor.name for part in _BESIDE):
-            continue
-        if found := _LAYER.search(tensor.name):
-            layers.add(int(found[1]))
-        ending = next((name for name in wanted if tensor.name.endswith(name)), None)
-        if ending is None or tensor.dtype not in _PLAIN or len(tensor.shape) != 2:
-            continue
-        size, axis, told = wanted[ending]
-        if tensor.shape[axis] != size:
-            problems.append(f"{tensor.name} is {list(tensor.shape)}, config.json makes it {told} = {size}")
-    if layers and (missing := sorted(set(range(shape.layers)) - layers)):
-        told = f"config.json says num_hidden_layers {shape.layers}"
-        problems.append(f"layers {missing[0]} to {missing[-1]} have no tensors, {told}")
+    own = [name for name in checkpoint.tensors if not (in_tower(name) or name.startswith("mtp."))]
+    problems = [*_wrong_sizes(shape, checkpoint, own), *_wrong_layers(shape, own), *_no_head(shape, own)]
     if problems:
         shown = problems[:4] + ([f"and {len(problems) - 4} more"] if len(problems) > 4 else [])
         raise ModelError(
@@ -47,11 +34,45 @@ def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> Non
         )
 
 
+def _wrong_sizes(shape: ModelShape, checkpoint: Checkpoint, names: Iterable[str]) -> Iterable[str]:
+    wanted = _expected(shape)
+    for name in names:
+        tensor = checkpoint.tensors[name]
+        ending = next((ending for ending in wanted if name.endswith(ending)), None)
+        if ending is None or tensor.dtype not in _PLAIN or len(tensor.shape) != 2:
+            continue
+        size, axis, told = wanted[ending]
+        if tensor.shape[axis] != size:
+            yield f"{name} is {list(tensor.shape)}, config.json makes it {told} = {size}"
+
+
+def _wrong_layers(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:
+    layers = {int(found[1]) for name in names if (found := _LAYER.search(name))}
+    told = f"config.json says num_hidden_layers {shape.layers}"
+    if layers and (missing := sorted({*range(shape.layers)} - layers)):
+        yield f"layers {missing[0]} to {missing[-1]} have no tensors, {told}"
+    if more := sorted(layer for layer in layers if layer >= shape.layers + shape.mtp_layers):
+        extra = f" and num_nextn_predict_layers {shape.mtp_layers}" if shape.mtp_layers else ""
+        yield f"layers {more[0]} to {more[-1]} have tensors, {told}{extra}"
+
+
+def _no_head(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:
+    """Without a head of its own the model answers with noise, unless the head is the embedding again."""
+    parts = {part_and_split(name) for name in names if not _LAYER.search(name)}
+    if not shape.tied_embeddings and ("embedding", "outputs") in parts and ("head", "outputs") not in parts:
+        yield "there is no lm_head.weight, config.json says tie_word_embeddings false (or nothing, which is false here)"
+
+
 def _expected(shape: ModelShape) -> dict[str, tuple[int, int, str]]:
     """Name ending → (size, axis, where the size comes from)."""
     found = {"model.embed_tokens.weight": (shape.hidden, 1, "hidden_size")}
     if shape.latent is not None:
-        return found | {"kv_a_proj_with_mqa.weight": (shape.latent.row_elements, 0, "kv_lora_rank + qk_rope_head_dim")}
+        latent = shape.latent
+        expanded = shape.heads * (latent.qk_nope_head_dim + latent.v_head_dim)
+        return found | {
+            "kv_a_proj_with_mqa.weight": (latent.row_elements, 0, "kv_lora_rank + qk_rope_head_dim"),
+            "kv_b_proj.weight": (expanded, 0, "num_attention_heads x (qk_nope_head_dim + v_head_dim)"),
+        }
     query = (shape.heads * shape.head_dim, "num_attention_heads x head_dim")
     key = (shape.kv_heads * shape.head_dim, "num_key_value_heads x head_dim")
     return found | {

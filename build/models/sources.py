@@ -21,6 +21,7 @@ from ..quiet import quiet_libraries
 from ..workspace import workspace
 from .checkpoint import OTHER_FORM, Checkpoint, has_weights, read_checkpoint
 from .config import read_config, read_quant_config, shape_from_config
+from .gguf import read_gguf
 from .inventory import inventory_from_shape
 from .parameters import Inventory
 from .shape import ModelShape
@@ -110,13 +111,13 @@ def read_model(folder: Path) -> Model:
     return Model(folder=folder, shape=shape, checkpoint=checkpoint)
 
 
-def look_up(source: str, home: Home) -> tuple[ModelShape, Inventory]:
+def look_up(source: str) -> tuple[ModelShape, Inventory]:
     """What a plan needs of a model, from as little as there is: configs and headers, or a config alone.
 
     Args:
         source: what :func:`fetch_model` takes, or ``shape:NAME`` for a shape that ships with the planner. Of a hub id
             only its configs are downloaded; a GGUF file is read by its header.
-        home: where converted models are kept.
+        home: left as it is: nothing is converted, and nothing is written.
 
     Raises:
         ModelError: nothing is there, or it cannot be read.
@@ -126,11 +127,11 @@ def look_up(source: str, home: Home) -> tuple[ModelShape, Inventory]:
     folder = Path(source).expanduser()
     if not folder.is_dir():
         if (gguf := _gguf_file(source)) is not None:
-            folder = fetch_model(str(gguf), home)
-        elif _HUB_ID.fullmatch(source):
+            header = read_gguf(gguf)
+            return header.shape, inventory_from_checkpoint(header.shape, header.checkpoint)
+        if _HUB_ID.fullmatch(source):
             return _from_config(*_hub_configs(source), source)
-        else:
-            raise _no_such_model(source)
+        raise _no_such_model(source)
     if (folder / "config.json").exists() and not has_weights(folder):
         return _from_config(read_config(folder), read_quant_config(folder), str(folder / "config.json"))
     model = read_model(folder)
@@ -183,6 +184,9 @@ def _import_gguf(gguf: Path, target: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
+    config = read_gguf(gguf).config
+    # Left to itself, transformers drops every scaling of rotary positions and takes some head sizes from its defaults.
+    kept = {key: config[key] for key in ("head_dim", "rope_parameters") if key in config}
     folder, name = str(gguf.parent), gguf.name
     with workspace(target, on_wait=lambda: None) as place:
         if place is None:  # another process imported it meanwhile
@@ -190,7 +194,7 @@ def _import_gguf(gguf: Path, target: Path) -> None:
         try:
             with quiet_libraries():
                 model = AutoModelForCausalLM.from_pretrained(
-                    folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
+                    folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True), **kept
                 )
                 tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
         except (ValueError, KeyError, OSError, NotImplementedError, RuntimeError) as error:

@@ -57,8 +57,12 @@ def _about_gpus(fit: Fit) -> list[str]:
     found = [f"{taken / 2**30:.2f} GiB of each GPU are taken by driver and context before anything is loaded"]
     if hardware.unverified:
         found.append(f"from memory, not from a data sheet, for {hardware.name}: {', '.join(hardware.unverified)}")
-    if "memory_fraction" in fit.budget.binding_limit:
-        found.append("the memory fraction counts weights and KV pool; what is left is for activations and the runtime")
+    if (fraction := fit.memory_fraction) is not None:
+        whose = "" if fit.recipe.memory_fraction else ", the target's default,"
+        found.append(
+            f"memory_fraction {fraction:g}{whose} is of what is free before loading, for weights and pages together; "
+            "what is left is for activations and the runtime"
+        )
     if shape.latent is not None:
         found.append("every rank keeps latents whole")
     elif fit.parallel.attention > shape.kv_heads:

@@ -95,8 +95,11 @@ def uncuttable(recipe: Recipe, shape: ModelShape, parameters: Iterable[Parameter
 
 
 def _stored_blocks(recipe: Recipe, shape: ModelShape) -> int:
-    """Elements that share a scale in an input that stays as it is: a shard holds whole ones."""
-    if recipe.weights != "as_is" or shape.quantization is None:
+    """Elements that share a scale in an input that stays as it is: a shard holds whole ones.
+
+    MXFP4 experts are the exception: their kernels pad each shard to 128 by themselves.
+    """
+    if recipe.weights != "as_is" or shape.quantization is None or shape.quantization.format == "mxfp4":
         return 1
     return shape.quantization.group_size or 1
 

@@ -106,6 +106,13 @@ class Fit:
         requests = math.ceil(self.recipe.max_batch_size / self.replicas)
         return requests * self.layout.request_bytes(self.max_seq_len, self.budget.page_tokens)
 
+    @property
+    def memory_fraction(self) -> float | None:
+        """The fraction that sized the pools, or None when something else did."""
+        if self.budget.binding_limit != "memory_fraction":
+            return None
+        return self.recipe.memory_fraction or traits_of(self.recipe.target).memory_fraction
+
     def tokens_as_bf16(self) -> int:
         """Tokens that the pool's bytes would hold as BF16 pages."""
         layout = _layout(self.recipe, self.shape, self.parallel, self.ranges[self.fullest], "bf16")
@@ -160,7 +167,7 @@ def fit_of(
         )
         for layout, taken in zip(layouts, weights, strict=True)
     ]
-    fullest = min(range(stages), key=lambda stage: budgets[stage].tokens)
+    fullest = min(range(stages), key=lambda stage: (budgets[stage].tokens, -weights[stage]))
     return Fit(
         recipe=recipe,
         shape=shape,

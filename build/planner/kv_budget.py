@@ -51,13 +51,15 @@ def kv_budget(
     """
     page, at = recipe.page_tokens, context or max_seq_len
     fraction = recipe.memory_fraction or default_fraction
+    whole = layout.request_bytes(at, page)
     if recipe.kv_cache_tokens is not None:
-        return _pool(layout, page, at, recipe.kv_cache_tokens * _bytes_per_token(layout, page, at), "kv_cache_tokens")
+        tokens = recipe.kv_cache_tokens
+        budget = tokens * layout.bytes_per_token if _is_linear(layout) else tokens * whole // at
+        return _pool(layout, page, at, budget, "kv_cache_tokens")
     if recipe.kv_cache_bytes is not None:
         return _pool(layout, page, at, recipe.kv_cache_bytes, "kv_cache_bytes")
     if fraction is not None:
-        limit = "memory_fraction" if recipe.memory_fraction else f"memory_fraction {fraction} (the target's default)"
-        return _pool(layout, page, at, free_memory * fraction - weight_bytes, limit)
+        return _pool(layout, page, at, int(free_memory * fraction) - weight_bytes, "memory_fraction")
     wanted = recipe.max_batch_size * layout.request_bytes(max_seq_len, page)
     most = (free_memory - weight_bytes) // 2
     if wanted <= most:
@@ -65,20 +67,14 @@ def kv_budget(
     return _pool(layout, page, at, most, "half of free memory")
 
 
-def _bytes_per_token(layout: KvLayout, page: int, context: int) -> float:
-    """Bytes of pool for each token; with windows, of requests of ``context`` tokens."""
-    return layout.bytes_per_token if _is_linear(layout) else layout.request_bytes(context, page) / context
-
-
-def _pool(layout: KvLayout, page: int, context: int, budget: float, limit: str) -> KvBudget:
+def _pool(layout: KvLayout, page: int, context: int, budget: int, limit: str) -> KvBudget:
     """Share a budget of bytes among the groups as requests of ``context`` tokens need them."""
     whole = layout.request_bytes(context, page)
-    shares = [group.pages_for(context, page) * group.page_bytes(page) / whole for group in layout.groups]
-    pages = [max(0, int(budget * share // group.page_bytes(page))) for group, share in zip(layout.groups, shares, strict=True)]
+    pages = [max(0, budget * group.pages_for(context, page) // whole) for group in layout.groups]
     if _is_linear(layout):
         tokens, at_context = pages[0] * page, None
     else:
-        tokens = int(min(n * context / g.pages_for(context, page) for n, g in zip(pages, layout.groups, strict=True)))
+        tokens = min(n * context // g.pages_for(context, page) for n, g in zip(pages, layout.groups, strict=True))
         at_context = context
     return KvBudget(
         pages=sum(pages),

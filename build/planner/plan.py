@@ -75,6 +75,8 @@ class Plan(BaseModel):
     requests_that_fit: int
     worst_case_bytes: int
     """KV bytes on one GPU when ``max_batch_size`` requests reach ``max_seq_len`` tokens each."""
+    worst_case_fits: bool
+    """Whether a full batch of the longest requests finds room at once."""
     binding_limit: str
     """What decided how large the pool is."""
     stages: tuple[StageMemory, ...]
@@ -150,6 +152,7 @@ def make_plan(
         kv_tokens_bf16=fit.tokens_as_bf16(),
         requests_that_fit=fit.requests_that_fit(fit.request_tokens),
         worst_case_bytes=fit.worst_case_bytes(),
+        worst_case_fits=fit.requests_that_fit(fit.max_seq_len) >= recipe.max_batch_size,
         binding_limit=kv.binding_limit,
         stages=tuple(stages),
         quantized_modules=sum(p.count for p in inventory.parameters if is_quantized(p, recipe) and not p.mtp),
@@ -218,8 +221,8 @@ def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory) -> 
         Problem(
             code="fused",
             where=p.name,
-            message=f"{p.name} {[p.copies, *p.shape] if p.fused else list(p.shape)} is no plain linear: "
-            f"it would stay at {(p.stored_bytes or 0) * p.count:,} B unquantized",
+            message=f"{p.name}: {p.copies} experts of {list(p.shape)} in one tensor are no plain linears: "
+            f"they would stay at {(p.stored_bytes or 0) * p.count:,} B unquantized",
             legal_alternatives=("bf16",),
         )
         for p in inventory.parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -40,9 +39,10 @@ class Problem(BaseModel):
     legal_alternatives: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Traits:
+class Traits(BaseModel):
     """How a target holds and spreads weights."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     page_tokens: int
     held_as_bf16: tuple[str, ...]
@@ -60,8 +60,7 @@ class Traits:
 
 def traits_of(target: str) -> Traits:
     """How a target holds and spreads weights."""
-    entry = _table()[target]["traits"]
-    return Traits(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+    return Traits.model_validate(_table()[target]["traits"])
 
 
 def unbuilt_reason(target: str) -> str | None:
@@ -132,8 +131,8 @@ def _architecture(target: dict[str, Any], shape: ModelShape, hardware: Hardware)
     known = target["architectures"]
     name = shape.architecture or f"model_type {shape.model_type or 'absent'}"
     reason = _reason(known.get(shape.architecture, "this architecture is not known here"), hardware)
-    if reason is None and shape.has_windows and _reason(target["windows"]["any"], hardware):
-        reason = f"{target['windows']['any']} (this model's is {shape.sliding_window} tokens)"
+    if reason is None and shape.has_windows and (no := _reason(target["windows"]["any"], hardware)):
+        reason = no.format(window=shape.sliding_window)
     if reason is None:
         return None
     legal = _legal(known, hardware)
@@ -153,6 +152,8 @@ def _weights(target: dict[str, Any], recipe: Recipe, shape: ModelShape, hardware
     if reason is None:
         return None
     nearest = _nearest(recipe.weights, legal, list(target["weights"]))
+    if shape.quantization is not None:  # there is no way back from what it is quantized to
+        nearest = tuple(name if name == "as_is" else f"{name} from an unquantized copy" for name in nearest)
     return Problem(code="weights", where="weights", message=f"weights {recipe.weights}: {reason}", legal_alternatives=nearest)
 
 
@@ -181,7 +182,7 @@ def _page_tokens(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Probl
 
 
 def _look_up(known: dict[str, Any], key: str, value: str, hardware: Hardware, where: str | None = None) -> Problem | None:
-    reason = _reason(known.get(value, "not in the support table"), hardware)
+    reason = _reason(known.get(value, "this one is not known here"), hardware)
     if reason is None:
         return None
     legal = _nearest(value, _legal(known, hardware), list(known))

@@ -5,6 +5,6 @@ The rooms, lowest first: :mod:`roundhouse.plugins` (page tags and native code),
 tokens) and :mod:`roundhouse.console` (the web console). A room imports only rooms below it.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["__version__"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -39,6 +40,8 @@ def main() -> None:
     """Run the command line: exit codes 0 fine, 1 failed, 2 usage, 3 refused by the plan, 130 interrupted."""
     # OpenMP threads that spin while they wait make every small operation slow on shared cores.
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without Unicode gets question marks, not a traceback
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except RoundhouseError as error:

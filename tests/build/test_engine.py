@@ -46,7 +46,7 @@ def test_a_changed_byte_is_noticed_by_verify(copied: tuple[EngineStore, Path]) -
         Engine.open(copied[1]).verify()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 1}'])
 def test_a_manifest_that_cannot_be_read_is_said(copied: tuple[EngineStore, Path], text: str) -> None:
     (copied[1] / "engine.json").write_text(text)
     with pytest.raises(EngineError, match="cannot be read by this version"):

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import math
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_checkpoint import TINY, checkpoint_of
 
 from roundhouse.build.hardware import Hardware
-from roundhouse.build.models.checkpoint import Checkpoint, StoredTensor
-from roundhouse.build.models.shape import shape_from_config
+from roundhouse.build.models.config import shape_from_config
+from roundhouse.build.models.stored_inventory import inventory_from_checkpoint
 from roundhouse.build.planner.plan import Plan, make_plan, require_legal
 from roundhouse.build.recipe import recipe_from
 from roundhouse.errors import PlanRefusedError
@@ -19,33 +18,9 @@ MACHINE = Hardware(name="test", kind="cpu", cores=2, total_memory=16 * GIB, free
 
 def plan(config: dict[str, Any] | None = None, extra: dict[str, tuple[int, ...]] | None = None, **recipe: Any) -> Plan:
     """The plan of a two-layer Llama of hidden 256, with ``extra`` tensors, on a machine with 8 GiB free."""
-    dims = {
-        "architectures": ["LlamaForCausalLM"],
-        "hidden_size": 256,
-        "intermediate_size": 512,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "vocab_size": 1024,
-        "max_position_embeddings": 512,
-        "dtype": "bfloat16",
-    } | (config or {})
-    shape = shape_from_config(dims, stored_dtype="bfloat16")
-    hidden, inner, kv = shape.hidden, shape.intermediate, shape.kv_heads * shape.head_dim
-    linears = {
-        "self_attn.q_proj": (hidden, hidden),
-        "self_attn.k_proj": (kv, hidden),
-        "self_attn.v_proj": (kv, hidden),
-        "self_attn.o_proj": (hidden, hidden),
-        "mlp.gate_proj": (inner, hidden),
-        "mlp.up_proj": (inner, hidden),
-        "mlp.down_proj": (hidden, inner),
-    }
-    shapes = {f"model.layers.{n}.{name}.weight": s for n in range(shape.layers) for name, s in linears.items()}
-    shapes |= {"model.embed_tokens.weight": (shape.vocab, hidden), "lm_head.weight": (shape.vocab, hidden)} | (extra or {})
-    tensors = {name: StoredTensor(name, "BF16", s, 2 * math.prod(s), "model.safetensors") for name, s in shapes.items()}
-    checkpoint = Checkpoint(Path("folder"), ("model.safetensors",), tensors)
-    return make_plan(recipe_from({"model": "folder", **recipe}), shape, checkpoint, MACHINE)
+    shape = shape_from_config({**TINY, **(config or {})}, stored_dtype="bfloat16")
+    checkpoint = checkpoint_of(shape, extra)
+    return make_plan(recipe_from({"model": "folder", **recipe}), shape, inventory_from_checkpoint(shape, checkpoint), MACHINE)
 
 
 def codes(made: Plan) -> list[str]:
@@ -59,7 +34,7 @@ def test_kv_bytes_per_token_of_grouped_query_attention() -> None:
 
 
 def test_fp8_pages_hold_twice_the_tokens_in_one_byte_budget() -> None:
-    assert plan(kv_cache="fp8", kv_cache_bytes=GIB).kv.tokens == 2 * plan(kv_cache="bf16", kv_cache_bytes=GIB).kv.tokens
+    assert plan(kv_cache="fp8", kv_cache_bytes=GIB).kv_tokens == 2 * plan(kv_cache="bf16", kv_cache_bytes=GIB).kv_tokens
 
 
 @pytest.mark.parametrize(
@@ -74,14 +49,18 @@ def test_fp8_pages_hold_twice_the_tokens_in_one_byte_budget() -> None:
 )
 def test_the_knob_that_bound_is_said(key: str, value: object, tokens: int | None, limit: str) -> None:
     made = plan(**{key: value})
-    assert made.kv.binding_limit == limit
+    assert made.binding_limit == limit
     assert made.legal
     if tokens is not None:
-        assert made.kv.tokens == tokens
+        assert made.kv_tokens == tokens
     elif limit == "memory_fraction":
-        assert made.weight_bytes + made.kv.bytes <= MACHINE.free_memory / 2 < made.weight_bytes + made.kv.bytes + 2**15
+        assert (
+            made.weight_bytes_per_gpu + made.kv_bytes
+            <= MACHINE.free_memory / 2
+            < made.weight_bytes_per_gpu + made.kv_bytes + 2**15
+        )
     else:
-        assert made.kv.bytes <= (MACHINE.free_memory - made.weight_bytes) / 2
+        assert made.kv_bytes <= (MACHINE.free_memory - made.weight_bytes_per_gpu) / 2
 
 
 def test_the_group_size_is_the_largest_that_divides() -> None:
@@ -105,8 +84,8 @@ def test_no_group_size_at_all_is_said() -> None:
 @pytest.mark.parametrize(
     ("recipe", "code"),
     [
-        ({"target": "tensorrt"}, "target"),
-        ({"target": "trtllm-pytorch"}, "target"),
+        ({"target": "tensorrt", "page_tokens": 32}, "hardware"),
+        ({"target": "trtllm-pytorch", "page_tokens": 32}, "hardware"),
         ({"weights": "w4a8_awq"}, "weights"),
         ({"weights": "nvfp4"}, "weights"),
         ({"activations": "int8"}, "activations"),
@@ -139,7 +118,7 @@ def test_what_the_torch_target_does_not_run_is_refused(recipe: dict[str, Any], c
         ({"architectures": ["SomethingNew"]}, "not known here"),
         ({"rope_scaling": {"rope_type": "longrope"}}, "depend on neighbours"),
         ({"rope_parameters": {"rope_type": "dynamic"}}, "depend on neighbours"),
-        ({"rope_scaling": {"type": "odd"}}, "rope odd: this kind"),
+        ({"rope_scaling": {"type": "odd"}}, "rope odd: this one is not known"),
         ({"architectures": None, "model_type": "odd"}, "model_type odd"),
         ({"quantization_config": {"quant_method": "awq"}}, "already quantized"),
     ],
@@ -167,7 +146,7 @@ def test_every_reason_is_given_not_only_the_first() -> None:
 def test_tied_heads_are_counted_once() -> None:
     tied, untied = plan({"tie_word_embeddings": True}), plan()
     assert untied.checkpoint_bytes - tied.checkpoint_bytes == 1024 * 256 * 2
-    assert untied.weight_bytes - tied.weight_bytes == 1024 * 256 * 2
+    assert untied.weight_bytes_per_gpu - tied.weight_bytes_per_gpu == 1024 * 256 * 2
 
 
 def test_an_input_of_another_dtype_is_said() -> None:
@@ -178,5 +157,5 @@ def test_an_input_of_another_dtype_is_said() -> None:
 def test_experts_fused_into_one_tensor_are_refused_not_left_unquantized() -> None:
     made = plan(extra={"model.layers.0.mlp.experts.down_proj": (4, 512, 256)})
     assert codes(made) == ["fused"]
-    assert "[4, 512, 256]" in made.problems[0].message
+    assert "4 experts of [256, 512] in one tensor" in made.problems[0].message
     assert plan(extra={"model.layers.0.mlp.experts.down_proj": (4, 512, 256)}, weights="bf16").legal

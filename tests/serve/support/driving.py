@@ -35,7 +35,15 @@ def settings(
         max_num_tokens=max_num_tokens,
         guard=guard,
         precision=precision,
-        kv=KvBudget(pages=pages, page_tokens=PAGE_TOKENS, bytes=0, binding_limit="test"),
+        kv=KvBudget(
+            pages=pages,
+            group_pages=(pages,),
+            page_tokens=PAGE_TOKENS,
+            bytes=0,
+            tokens=pages * PAGE_TOKENS,
+            at_context=None,
+            binding_limit="test",
+        ),
     )
 
 

@@ -1,0 +1,145 @@
+"""`roundhouse plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from roundhouse.errors import UsageError
+
+from ..command_options import JsonOption, print_json
+from ..recipe_options import GroupOption, KvOption, SetOption, TargetOption, WeightsOption, recipe_for
+from ..terminal import answer_console
+
+__all__ = ["plan"]
+
+_Sources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL|RECIPE…",
+        help="A model folder, a .gguf file, demo:smollm2, a hub id (its config only), shape:NAME for a shipped shape, "
+        "or a recipe.yaml. Several are shown side by side.",
+    ),
+]
+_MEMORY = "Memory for KV pages (give one)"
+_SPREAD = "How the model is spread"
+_RECIPE = "The recipe"
+
+
+def plan(
+    sources: _Sources = None,
+    target: TargetOption = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|local|cpu", help="A GPU of the table (h200, l40s, …), this machine's, or its CPU."),
+    ] = None,
+    tp: Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPREAD)] = None,
+    pp: Annotated[int | None, typer.Option("--pp", help="Pipeline stages.", rich_help_panel=_SPREAD)] = None,
+    ep: Annotated[int | None, typer.Option("--ep", help="Expert parallelism, within --tp.", rich_help_panel=_SPREAD)] = None,
+    attention_dp: Annotated[
+        bool | None, typer.Option("--attention-dp", help="Attention data parallelism.", rich_help_panel=_SPREAD)
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="aggregated, prefill or decode.", rich_help_panel=_RECIPE)] = None,
+    weights: WeightsOption = None,
+    scope: Annotated[
+        str | None, typer.Option(help="What is quantized: all_linear or routed_experts.", rich_help_panel=_RECIPE)
+    ] = None,
+    group: GroupOption = None,
+    kv: KvOption = None,
+    kv_layout: Annotated[
+        str | None, typer.Option(metavar="auto|plain|flashmla-fp8", help="How latents are kept.", rich_help_panel=_RECIPE)
+    ] = None,
+    page_tokens: Annotated[int | None, typer.Option(help="Tokens of a KV page.", rich_help_panel=_RECIPE)] = None,
+    max_batch: Annotated[int | None, typer.Option(help="Requests at once.", rich_help_panel=_RECIPE)] = None,
+    max_seq: Annotated[int | None, typer.Option(help="Tokens of the longest request.", rich_help_panel=_RECIPE)] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens of one step.", rich_help_panel=_RECIPE)] = None,
+    memory_fraction: Annotated[
+        float | None, typer.Option(help="Of the memory free before loading, for weights and pages.", rich_help_panel=_MEMORY)
+    ] = None,
+    kv_bytes: Annotated[int | None, typer.Option(help="Bytes of pages on one GPU.", rich_help_panel=_MEMORY)] = None,
+    kv_tokens: Annotated[int | None, typer.Option(help="Tokens that pages hold.", rich_help_panel=_MEMORY)] = None,
+    request_tokens: Annotated[
+        int | None, typer.Option(min=1, help="How long requests are; the longest possible when left out.")
+    ] = None,
+    price_per_gpu_hour: Annotated[
+        float | None, typer.Option(min=0, help="In any currency: what a million output tokens cost is told in the same.")
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published", help="Instead of a plan: published numbers beside what the planner predicts.")
+    ] = False,
+    settings: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say what a recipe will take, whether it is legal and what to expect, before anything is spent.
+
+    Exit code 3 when a recipe is not legal; every number that can be computed is still printed.
+    """
+    if published:
+        _show_published(json=json)
+        return
+    if not sources:
+        raise UsageError(
+            "say what to plan", hint="`roundhouse plan demo:smollm2` or `roundhouse plan shape:llama-3.1-8b --gpu l40s`"
+        )
+    from ..models.sources import look_up
+    from .gpus import hardware_called
+    from .plan import make_plan
+
+    plans = []
+    for source in sources:
+        recipe = recipe_for(
+            source,
+            settings,
+            target=target,
+            role=role,
+            tensor_parallel=tp,
+            pipeline_parallel=pp,
+            expert_parallel=ep,
+            attention_data_parallel=attention_dp,
+            weights=weights,
+            quantize_scope=scope,
+            group_size=group,
+            kv_cache=kv,
+            kv_layout=kv_layout,
+            page_tokens=page_tokens,
+            max_batch_size=max_batch,
+            max_seq_len=max_seq,
+            max_num_tokens=max_tokens,
+            memory_fraction=memory_fraction,
+            kv_cache_bytes=kv_bytes,
+            kv_cache_tokens=kv_tokens,
+        )
+        shape, inventory = look_up(recipe.model)
+        plans.append(
+            make_plan(
+                recipe,
+                shape,
+                inventory,
+                hardware_called(gpu, recipe),
+                request_tokens=request_tokens,
+                price_per_gpu_hour=price_per_gpu_hour,
+            )
+        )
+    if json:
+        from .report import json_of
+
+        print_json(json_of(plans))
+    else:
+        from .view import compare_view, plan_view
+
+        answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans))
+    if not all(made.legal for made in plans):
+        raise typer.Exit(3)
+
+
+def _show_published(*, json: bool) -> None:
+    from .published import published_rows
+
+    rows = published_rows()
+    if json:
+        print_json([row.model_dump(mode="json") for row in rows])
+        return
+    from .published_view import published_table
+
+    answer_console().print(published_table(rows))

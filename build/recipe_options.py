@@ -1,0 +1,58 @@
+"""From a command line to a recipe: a recipe file or a model, with the given keys on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from roundhouse.errors import RecipeError
+
+from .recipe import Recipe, parse_yaml, read_recipe, recipe_from
+
+__all__ = ["GroupOption", "KvOption", "NameOption", "SetOption", "TargetOption", "WeightsOption", "recipe_for"]
+
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other recipe key; may be repeated.")
+]
+NameOption = Annotated[str | None, typer.Option("--name", help="What to call the engine.")]
+WeightsOption = Annotated[str | None, typer.Option("--weights", help="bf16, fp8, int4_awq, w4a8_awq, nvfp4 or as_is.")]
+GroupOption = Annotated[str | None, typer.Option("--group", metavar="auto|N", help="INT4 group size.")]
+KvOption = Annotated[str | None, typer.Option("--kv", help="bf16 or fp8.")]
+TargetOption = Annotated[str | None, typer.Option("--target", help="torch, tensorrt or trtllm-pytorch.")]
+
+
+def recipe_for(source: str, settings: list[str] | None, **keys: str | float | bool | None) -> Recipe:
+    """The recipe of a command line: a recipe file or a model, with the given keys on top.
+
+    Raises:
+        RecipeError: an unknown key or a wrong value.
+    """
+    given = {key: _value(key, value) if isinstance(value, str) else value for key, value in keys.items() if value is not None}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise RecipeError(f"--set {setting}: write KEY=VALUE")
+        outer, dot, inner = key.partition(".")  # calibration.samples=8
+        given = _merged(given, {outer: {inner: _value(key, value)}} if dot else {key: _value(key, value)})
+    is_file = source.endswith((".yaml", ".yml"))
+    base: dict[str, Any] = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
+    return recipe_from(_merged(base, given), where="command line" if given else source)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` on top; a nested mapping is merged where both are one, and replaced where not."""
+    merged = dict(base)
+    for key, value in changes.items():
+        before = base.get(key)
+        merged[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _value(key: str, text: str) -> Any:
+    try:
+        return parse_yaml(text)
+    except yaml.YAMLError:
+        raise RecipeError(f"{key}: {text!r} is not a value") from None

@@ -1,0 +1,226 @@
+"""Which recipes are legal where, and what is offered instead (cases 1, 2, 3 and 7, and Kimi K2.6 and GLM-5.2)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from tiny_checkpoint import TINY
+
+from roundhouse.build.models.config import shape_from_config
+from roundhouse.build.models.inventory import inventory_from_shape
+from roundhouse.build.models.sources import look_up
+from roundhouse.build.planner.divisibility import group_fits
+from roundhouse.build.planner.gpus import hardware_called
+from roundhouse.build.planner.plan import Plan, make_plan
+from roundhouse.build.recipe import recipe_from
+
+
+def plan(config: dict[str, Any] | None = None, *, gpu: str = "h200", **recipe: Any) -> Plan:
+    """The plan of a tiny Llama with other dimensions, on one kind of GPU."""
+    shape = shape_from_config({**TINY, **(config or {})}, stored_dtype="bfloat16")
+    return make_plan(recipe_from({"model": "m", **recipe}), shape, inventory_from_shape(shape), hardware_called(gpu))
+
+
+def plan_shape(name: str, *, gpu: str = "h200", **recipe: Any) -> Plan:
+    shape, inventory = look_up(f"shape:{name}")
+    return make_plan(recipe_from({"model": f"shape:{name}", **recipe}), shape, inventory, hardware_called(gpu))
+
+
+def codes(made: Plan) -> set[str]:
+    return {problem.code for problem in made.problems}
+
+
+def alternatives(made: Plan, code: str) -> tuple[str, ...]:
+    return next(problem.legal_alternatives for problem in made.problems if problem.code == code)
+
+
+LLAMA_7B = {"hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": 32}
+
+
+@pytest.mark.parametrize(
+    ("intermediate", "legal"),
+    [
+        (11008, {128: (1, 2), 64: (1, 2, 4), 32: (1, 2, 4, 8)}),
+        (13824, {128: (1, 2, 4)}),
+        (13696, {128: (1,)}),
+        (27392, {128: (1, 2), 64: (1, 2, 4)}),
+        (29568, {128: (1,), 64: (1, 2), 32: (1, 2, 4)}),
+        (384, {128: (1,)}),
+    ],
+)
+def test_a_group_must_divide_every_shard(intermediate: int, legal: dict[int, tuple[int, ...]]) -> None:
+    for group, ranks in legal.items():
+        assert tuple(n for n in (1, 2, 4, 8) if group_fits(intermediate, n, group)) == ranks
+
+
+def test_a_group_that_does_not_divide_a_shard_is_refused_with_the_legal_pairs_nearest_first() -> None:
+    made = plan(LLAMA_7B, target="tensorrt", weights="int4_awq", group_size=128, tensor_parallel=4)
+    (problem,) = made.problems
+    assert problem.where == "model.layers.*.mlp.down_proj.weight"
+    assert "11008 inputs / tensor_parallel 4 = 2752" in problem.message
+    assert "64 over" in problem.message
+    assert problem.legal_alternatives[0] == "group 64 at tensor_parallel 4"
+    pairs = {tuple(map(int, re.findall(r"\d+", text))) for text in problem.legal_alternatives}
+    assert pairs == {(64, 4), (128, 2), (64, 2), (128, 1), (64, 1)}
+
+
+def test_the_tiny_model_shards_once_and_not_twice() -> None:
+    tiny = {"hidden_size": 256, "intermediate_size": 384}
+    assert plan(tiny, target="tensorrt", weights="int4_awq", group_size=128, kv_cache="bf16").legal
+    assert "group_size" in codes(plan(tiny, target="tensorrt", weights="int4_awq", group_size=128, tensor_parallel=2))
+
+
+def test_auto_takes_the_largest_group_that_fits_the_shard() -> None:
+    assert plan(LLAMA_7B, target="tensorrt", tensor_parallel=4).group_size == 64
+    assert plan(LLAMA_7B, target="tensorrt", tensor_parallel=2).group_size == 128
+
+
+def test_when_no_kernel_fits_it_is_said_and_never_padded() -> None:
+    qwen = {"hidden_size": 8192, "intermediate_size": 29568, "num_attention_heads": 64, "num_key_value_heads": 8}
+    made = plan(qwen, target="tensorrt", weights="int4_awq", tensor_parallel=4)
+    (problem,) = [problem for problem in made.problems if problem.code == "group_size"]
+    assert "none of the group sizes 128, 64 divides it" in problem.message
+    assert "32 does, and this target has no kernel for it" in problem.message
+    assert problem.legal_alternatives[0] == "group 64 at tensor_parallel 2"
+    assert made.weight_bytes_per_gpu > 0
+    assert made.kv_tokens > 0
+
+
+def test_group_32_is_refused_where_no_kernel_takes_it() -> None:
+    made = plan(target="tensorrt", weights="int4_awq", group_size=32)
+    assert "kernels take 128, 64 only" in made.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "ranks", "legal"),
+    [(8, 2, 4, True), (8, 3, 2, False), (6, 6, 4, False), (8, 4, 8, True), (8, 8, 8, True)],
+)
+def test_heads_divide_or_repeat_or_are_refused(heads: int, kv_heads: int, ranks: int, legal: bool) -> None:
+    dims = {"num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": 32}
+    made = plan(dims, target="trtllm-pytorch", weights="bf16", tensor_parallel=ranks)
+    assert made.legal is legal
+    if legal:
+        local = max(1, kv_heads // ranks)
+        assert made.kv_bytes_per_token == 2 * 2 * local * 32  # layers, k and v, heads on a rank, FP8 elements
+    else:
+        assert codes(made) == {"tensor_parallel"}
+        assert "1" in alternatives(made, "tensor_parallel")
+
+
+def test_repeated_heads_are_counted_in_weights_too() -> None:
+    dims = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 32}
+    two = plan(dims, target="trtllm-pytorch", weights="bf16", tensor_parallel=2)
+    four = plan(dims, target="trtllm-pytorch", weights="bf16", tensor_parallel=4)
+    key_and_value = 2 * 2 * 32 * 256 * 2  # layers, k and v, one head on each rank, bytes
+    rest_of_two = two.weight_bytes_per_gpu - key_and_value
+    rest_of_four = four.weight_bytes_per_gpu - key_and_value
+    norms = (2 * 2 + 1) * 256 * 2
+    assert rest_of_two - norms == 2 * (rest_of_four - norms)
+    assert any("2 key/value heads are repeated on 4 ranks" in text for text in four.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "target", "recipe", "code", "reason"),
+    [
+        ("a100", "tensorrt", {"weights": "w4a8_awq", "kv_cache": "bf16"}, "weights", "SM 8.0"),
+        ("a100", "tensorrt", {"weights": "int4_awq", "kv_cache": "fp8"}, "kv_cache", "FP8 attention kernels"),
+        ("a100", "tensorrt", {"weights": "fp8", "kv_cache": "bf16"}, "weights", "FP8 tensor cores"),
+        ("b200", "tensorrt", {"weights": "int4_awq"}, "weights", "Ampere, Ada and Hopper"),
+        ("rtx-5090", "trtllm-pytorch", {"weights": "w4a8_awq"}, "weights", "SM 12.0"),
+        ("h200", "trtllm-pytorch", {"weights": "nvfp4"}, "weights", "Blackwell"),
+        ("h200", "trtllm-pytorch", {"weights": "fp8", "kv_layout": "flashmla-fp8"}, "kv_layout", "keeps latents plain"),
+        ("h200", "tensorrt", {"weights": "fp8", "page_tokens": 48}, "page_tokens", "power of two"),
+        ("h200", "tensorrt", {"weights": "fp8", "quantize_scope": "routed_experts"}, "quantize_scope", "all linears"),
+        ("h200", "tensorrt", {"weights": "fp8", "attention_data_parallel": True}, "attention_data_parallel", "trtllm-pytorch"),
+    ],
+)
+def test_the_hardware_is_asked_before_anything_is_spent(
+    gpu: str, target: str, recipe: dict[str, Any], code: str, reason: str
+) -> None:
+    made = plan(gpu=gpu, target=target, **recipe)
+    assert codes(made) == {code}
+    assert reason in made.problems[0].message
+    assert made.problems[0].legal_alternatives
+
+
+def test_legal_alternatives_are_legal() -> None:
+    """Whatever is offered instead of illegal weights or KV types is taken when it is asked for."""
+    for gpu in ("a100", "l40s", "h200", "b200", "rtx-5090"):
+        for target in ("tensorrt", "trtllm-pytorch"):
+            for weights in ("int4_awq", "w4a8_awq", "nvfp4", "fp8"):
+                made = plan(gpu=gpu, target=target, weights=weights, kv_cache="bf16")
+                for problem in made.problems:
+                    assert problem.code == "weights"
+                    for other in problem.legal_alternatives:
+                        assert plan(gpu=gpu, target=target, weights=other, kv_cache="bf16").legal
+
+
+def test_w4a16_with_fp8_kv_on_engines_loses_prefix_reuse_and_says_so() -> None:
+    made = plan(target="tensorrt", weights="int4_awq", kv_cache="fp8")
+    assert made.legal
+    (warning,) = made.warnings
+    assert "prefix reuse and chunked prefill are lost" in warning
+    assert "w4a8_awq" in warning
+    assert not plan(target="tensorrt", weights="w4a8_awq", kv_cache="fp8").warnings
+    assert not plan(target="tensorrt", weights="int4_awq", kv_cache="bf16").warnings
+
+
+def test_a_gpu_target_without_a_gpu_is_one_problem_not_one_for_each_kernel() -> None:
+    assert codes(plan(gpu="cpu", target="trtllm-pytorch", weights="nvfp4")) == {"hardware"}
+
+
+def test_models_that_one_target_has_not_name_the_target_that_has() -> None:
+    made = plan_shape("deepseek-v3", target="tensorrt", tensor_parallel=8)
+    assert "architecture" in codes(made)
+    assert alternatives(made, "architecture") == ("target trtllm-pytorch",)
+
+
+def test_kimi_as_published_is_not_for_tensorrt_llm_and_the_choices_are_said() -> None:
+    made = plan_shape("kimi-k2.6", tensor_parallel=8)
+    assert made.recipe.target == "trtllm-pytorch"
+    assert made.recipe.weights == "as_is"
+    assert made.recipe.page_tokens == 64
+    assert codes(made) == {"weights"}
+    assert alternatives(made, "weights")[0] == "w4a8_awq from an unquantized copy"
+    assert "1.3.0rc13" in made.warnings[0]
+    assert made.checkpoint_bytes == pytest.approx(595.1e9, rel=1e-3)
+    assert made.kv_bytes_per_token == 35_136
+
+
+def test_glm_is_counted_with_the_indexers_it_has() -> None:
+    made = plan_shape("glm-5.2", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
+    assert made.legal
+    assert made.kv_bytes_per_token == 78 * 576 + 21 * 132
+    assert made.recipe.page_tokens == 64
+    older = plan_shape("glm-5.1", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
+    assert older.kv_bytes_per_token == 78 * (576 + 132)
+
+
+def test_experts_are_spread_whole_or_cut_and_must_divide() -> None:
+    assert plan_shape("qwen3-30b-a3b", weights="fp8", tensor_parallel=4, expert_parallel=4).legal
+    assert "expert_parallel" in codes(plan_shape("qwen3-30b-a3b", weights="fp8", tensor_parallel=4, expert_parallel=3))
+    assert "expert_parallel" in codes(plan(weights="fp8", expert_parallel=2, tensor_parallel=2))
+
+
+def test_blocks_of_a_quantized_input_are_not_cut() -> None:
+    assert plan_shape("deepseek-v3", tensor_parallel=16).legal
+    made = plan_shape("deepseek-v3", tensor_parallel=32)
+    assert any("whole blocks of 128" in problem.message for problem in made.problems)
+
+
+def test_weights_that_do_not_fit_name_the_spread_that_does() -> None:
+    made = plan_shape("llama-3.1-70b", gpu="l40s", weights="bf16")
+    assert codes(made) == {"memory"}
+    assert alternatives(made, "memory") == ("tensor_parallel 4",)
+    assert plan_shape("llama-3.1-70b", gpu="l40s", weights="bf16", tensor_parallel=4).legal
+
+
+def test_what_the_user_left_open_is_decided_and_said() -> None:
+    made = plan_shape("gpt-oss-120b", tensor_parallel=2)
+    said = " ".join(made.assumptions)
+    assert "target trtllm-pytorch, because a GPU is planned for" in said
+    assert "weights as_is, because the input is quantized already (mxfp4)" in said
+    named = plan_shape("llama-3.1-8b", target="tensorrt", weights="fp8", page_tokens=64)
+    assert (named.recipe.target, named.recipe.page_tokens) == ("tensorrt", 64)
