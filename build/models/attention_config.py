@@ -15,10 +15,13 @@ _FULL = ("full_attention", "indexed_attention", "global_attention")
 _SLIDING = ("sliding_attention", "sliding_window_attention", "local_attention")
 _DEFAULT_PATTERNS = {"gemma2": 2, "gemma3_text": 6, "gemma3": 6, "gpt_oss": 2, "cohere2": 4}
 """Every n-th layer of these families sees everything, the others slide, when their configs do not say."""
-_DEFAULT_WINDOWS = {"gemma2": 4096, "gemma3_text": 4096, "gemma3": 4096, "gpt_oss": 128, "cohere2": 4096, "mistral": 4096}
-"""Windows of families, when their configs do not say."""
 _SWITCHED = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe")
 """Families whose windows mean nothing unless ``use_sliding_window`` is true."""
+_DEFAULT_WINDOWS = {
+    **dict.fromkeys(("cohere2", "gemma2", "gemma3", "gemma3_text", "mistral", *_SWITCHED), 4096),
+    "gpt_oss": 128,
+}
+"""Windows of families, when their configs do not say."""
 _BOUNDARY = 28
 """Where windows begin (or end) in Qwen's layers, when ``max_window_layers`` does not say."""
 

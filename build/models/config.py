@@ -167,8 +167,12 @@ def _rope(reader: ConfigReader) -> str:
     kinds = []
     for key in ("rope_scaling", "rope_parameters"):
         whole = ConfigReader(reader.object(key), f"{reader.where}: {key}")
-        by_layer_type = [name for name in whole.keys() if isinstance(whole.peek(name), dict) and name not in _ROPE_KEYS]  # noqa: SIM118  # no mapping
-        parts = [ConfigReader(whole.object(name), f"{whole.where}: {name}") for name in by_layer_type]
+        layer_types = {*whole.keys()} - {*_ROPE_KEYS}
+        parts = [
+            ConfigReader(whole.object(name), f"{whole.where}: {name}")
+            for name in sorted(layer_types)
+            if isinstance(whole.peek(name), dict)
+        ]
         kinds += [next(filter(None, map(part.text, _ROPE_KEYS)), "default") for part in (whole, *parts)]
     kind = next((kind for kind in kinds if kind != "default"), "default")
     return "longrope" if kind == "su" else kind  # the name that Phi-3 was published with

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roundhouse.errors import ModelError
 
+from .exclusions import exclusion
 from .families import FAMILIES, Family
 from .parameters import Inventory, Parameter, part_and_split
 from .shape import LatentAttention, ModelShape
@@ -53,16 +56,22 @@ class _Maker:
     def __init__(self, shape: ModelShape, family: Family) -> None:
         self.found: list[Parameter] = []
         self._shape, self._family = shape, family
+        self._excluded = exclusion(shape.quantization)
         self._mtp = False
 
     def add(self, name: str, dims: tuple[int, ...], layers: tuple[int, ...] = (), copies: int = 1) -> None:
-        """One kind of tensor; what it is for follows from its name."""
+        """One kind of tensor; what it is for follows from its name. Layers that differ in what stayed 16-bit are apart."""
         if name.startswith("."):
             name = f"model.layers.*{name}"
         known = part_and_split(name)
         if known is None:
             raise AssertionError(f"{name} has no part")
-        self.found.append(Parameter(name, dims, *known, layers=layers, copies=copies, mtp=self._mtp))
+        plain = Parameter(name, dims, *known, copies=copies, mtp=self._mtp)
+        first = name.replace(".experts.*", ".experts.0")
+        for excluded in (False, True):
+            alike = tuple(layer for layer in layers if self._excluded(first.replace("*", str(layer))) is excluded)
+            if alike or (not layers and self._excluded(name) is excluded):
+                self.found.append(replace(plain, layers=alike, excluded=excluded))
 
     def attention(self, layers: tuple[int, ...]) -> None:
         """Attention and the norms of a layer."""

@@ -5,28 +5,38 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import cache
 
 from .checkpoint import StoredTensor
 from .shape import ModelShape
 
-__all__ = ["PLAIN_ENDINGS", "logical_shape", "owner_of"]
+__all__ = ["logical_shape", "owner_of"]
 
-PLAIN_ENDINGS = ("weight", "weight_packed", "qweight")
+_WEIGHTS = ("weight", "weight_packed", "qweight")
 """Last words of the names that quantizers give to a linear's weight."""
-
-_SCALE = re.compile(
-    r"\.(weight_scale|weight_scale_inv|weight_scale_2|weight_global_scale|weight_shape|weight_zero_point|weight_g_idx"
-    r"|input_scale|input_zero_point|input_global_scale|output_scale|pre_quant_scale|qzeros|scales|g_idx|k_scale|v_scale)$"
-)
+_SCALES = (
+    "weight_scale", "weight_scale_inv", "weight_scale_2", "weight_global_scale", "weight_shape", "weight_zero_point",
+    "weight_g_idx", "input_scale", "input_zero_point", "input_global_scale", "output_scale", "pre_quant_scale", "qzeros",
+    "scales", "g_idx", "k_scale", "v_scale",
+)  # fmt: skip
+"""Last words of what belongs to a linear's weight: scales, zero points, orders."""
 _FUSED_SCALE = re.compile(r"_(scales|scale|scale_inv)$")
 """Behind the name of a parameter that is no module of its own: experts in one tensor."""
 
 
-def owner_of(name: str) -> str | None:
-    """The plain name of the weight that a tensor would be a scale (or zero point, or index) of; None for other tensors."""
-    if _SCALE.search(name):
-        return _SCALE.sub(".weight", name)
-    return _FUSED_SCALE.sub("", name) if _FUSED_SCALE.search(name) else None
+@cache
+def owner_of(last: str) -> tuple[str, bool]:
+    """The last word of the plain name of the weight that a tensor belongs to, and whether it would be a scale of it.
+
+    ``weight_packed`` → ``weight`` itself, ``weight_scale`` → a scale of it, ``down_proj_scales`` → a scale of ``down_proj``.
+    """
+    if last in _WEIGHTS:
+        return "weight", False
+    if last in _SCALES:
+        return "weight", True
+    if _FUSED_SCALE.search(last):
+        return _FUSED_SCALE.sub("", last), True
+    return last.removesuffix("_blocks"), False
 
 
 def logical_shape(

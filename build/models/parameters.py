@@ -53,6 +53,8 @@ class Parameter:
     """Whether the copies are one tensor in the files (experts fused into one)."""
     mtp: bool = False
     """Whether it belongs to a multi-token-prediction layer: stored, but loaded only for speculation."""
+    excluded: bool = False
+    """Whether the input's quantization left it 16-bit, by the list of names in its config."""
 
     @property
     def count(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from roundhouse.errors import ModelError
@@ -68,9 +69,18 @@ def _read(details: ConfigReader) -> InputQuantization | None:
     only_cache = details.peek("kv_cache_scheme") is not None and details.peek("config_groups") is None
     if not name or (name.lower() == "modelopt" and only_cache):
         return None
-    excluded = next((texts for key in _EXCLUDE_KEYS if (texts := details.texts(key))), ())
+    excluded = next((texts for key in _EXCLUDE_KEYS if (texts := _patterns(details, key))), ())
     form, group, bits = _meaning(name.lower(), details)
     return InputQuantization(name=name, format=form, group_size=group, bits=bits, excluded=excluded)
+
+
+def _patterns(details: ConfigReader, key: str) -> tuple[str, ...]:
+    for pattern in details.texts(key):
+        try:
+            re.compile(pattern.removeprefix("re:") if pattern.startswith("re:") else "")
+        except re.error as error:
+            raise details.error(f"{key} has the pattern {pattern!r}, which is no regular expression: {error}") from None
+    return details.texts(key)
 
 
 def _meaning(name: str, details: ConfigReader) -> _Meaning:

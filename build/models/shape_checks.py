@@ -24,7 +24,8 @@ def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> Non
     Raises:
         ModelError: with every number that differs, and where it stands.
     """
-    own = [name for name in checkpoint.tensors if not (in_tower(name) or name.startswith("mtp."))]
+    # Experts are most names and say nothing that the rest of their layers does not.
+    own = [name for name in checkpoint.tensors if ".experts." not in name and not in_tower(name) and name[:4] != "mtp."]
     problems = [*_wrong_sizes(shape, checkpoint, own), *_wrong_layers(shape, own), *_no_head(shape, own)]
     if problems:
         shown = problems[:4] + ([f"and {len(problems) - 4} more"] if len(problems) > 4 else [])
@@ -50,10 +51,14 @@ def _wrong_layers(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:
     layers = {int(found[1]) for name in names if (found := _LAYER.search(name))}
     told = f"config.json says num_hidden_layers {shape.layers}"
     if layers and (missing := sorted({*range(shape.layers)} - layers)):
-        yield f"layers {missing[0]} to {missing[-1]} have no tensors, {told}"
+        yield f"there are no tensors of {_span(missing)}, {told}"
     if more := sorted(layer for layer in layers if layer >= shape.layers + shape.mtp_layers):
         extra = f" and num_nextn_predict_layers {shape.mtp_layers}" if shape.mtp_layers else ""
-        yield f"layers {more[0]} to {more[-1]} have tensors, {told}{extra}"
+        yield f"there are tensors of {_span(more)}, {told}{extra}"
+
+
+def _span(layers: list[int]) -> str:
+    return f"layers {layers[0]} to {layers[-1]}" if len(layers) > 1 else f"layer {layers[0]}"
 
 
 def _no_head(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:

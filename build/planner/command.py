@@ -17,7 +17,7 @@ __all__ = ["plan"]
 _Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="MODEL|RECIPE…",
+        metavar="MODEL|RECIPE",
         help="A model folder, a .gguf file, demo:smollm2, a hub id (its config only), shape:NAME for a shipped shape, "
         "or a recipe.yaml. Several are shown side by side.",
     ),

@@ -20,7 +20,7 @@ from ..recipe import Recipe
 from .assumptions import assumptions_of, warnings_of
 from .decode import DecodeEstimate, MeasuredRun
 from .divisibility import choose_group, uncuttable
-from .fit import StageMemory, decode_rows, fit_of, memory_problems
+from .fit import Fit, StageMemory, decode_rows, fit_of, memory_problems
 from .kv_layout import KvLayout
 from .scheme import as_stored, is_quantized, written_scheme
 from .settle import settle
@@ -120,7 +120,7 @@ def make_plan(
     group, group_problems = choose_group(recipe, inventory.parameters, parallel)
     fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
     problems = [
-        *unsupported(recipe, shape, hardware),
+        *_with_room(unsupported(recipe, shape, hardware), fit, inventory),
         *_input_problems(recipe, shape, inventory),
         *group_problems,
         *uncuttable(recipe, shape, inventory.parameters, parallel),
@@ -196,6 +196,24 @@ def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, inventory: Inventory, g
     total = sum(written.bytes_of(parameter, parameter.shape) * parameter.count for parameter in inventory.parameters)
     own_kv_scales = recipe.kv_cache == "fp8" and recipe.weights != "as_is"
     return total + (2 * 4 * shape.layers if own_kv_scales else 0)
+
+
+def _with_room(problems: list[Problem], fit: Fit, inventory: Inventory) -> list[Problem]:
+    """Leave out weights that are legal and too large for the memory, as long as others are left."""
+    found = []
+    for problem in problems:
+        if problem.code == "weights":
+            names = [name for name in problem.legal_alternatives if _has_room(name.split()[0], fit, inventory)]
+            problem = problem.model_copy(update={"legal_alternatives": tuple(names) or problem.legal_alternatives})
+        found.append(problem)
+    return found
+
+
+def _has_room(weights: str, fit: Fit, inventory: Inventory) -> bool:
+    recipe = fit.recipe.model_copy(update={"weights": weights, "group_size": "auto"})
+    group, problems = choose_group(recipe, inventory.parameters, fit.parallel)
+    other = fit_of(recipe, fit.shape, inventory, fit.hardware, group, fit.request_tokens)
+    return not problems and bool(other.budget.pages) and other.weights[other.fullest] <= fit.hardware.free_memory
 
 
 def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:

@@ -12,7 +12,16 @@ from rich.text import Text
 
 from ..terminal import byte_text
 from .report import PlanReport
-from .view_facts import binding_limit_text, devices_text, parallelism_text, price_text, speed_text, verdict_text, weights_text
+from .view_facts import (
+    binding_limit_text,
+    devices_text,
+    parallelism_text,
+    parameters_text,
+    price_text,
+    speed_text,
+    verdict_text,
+    weights_text,
+)
 
 __all__ = ["SideBySide", "brief_facts"]
 
@@ -53,7 +62,7 @@ def _brief(report: PlanReport) -> dict[str, str]:
     facts = {
         "model": report.model,
         "verdict": verdict_text(report),
-        "parameters": f"{report.parameters / 1e9:,.3f} billion",
+        "parameters": parameters_text(report),
         "target": report.target,
         "role": recipe.role,
         "hardware": devices_text(report),

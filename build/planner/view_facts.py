@@ -12,6 +12,7 @@ __all__ = [
     "devices_text",
     "facts_of",
     "parallelism_text",
+    "parameters_text",
     "price_text",
     "speed_text",
     "verdict_text",
@@ -27,7 +28,7 @@ def facts_of(report: PlanReport) -> dict[str, str]:
     pool = f"{_exact(report.kv_bytes)}{where}: {report.pages:,} pages of {report.page_tokens} tokens"
     worst = f"{report.recipe.max_batch_size:,} × {report.max_seq_len:,} tokens take {_exact(report.worst_case_bytes)}{where}"
     return {
-        "model": f"{report.architecture}, {report.layers} layers, {report.parameters / 1e9:,.3f} billion parameters",
+        "model": f"{report.architecture}, {report.layers} layers, {parameters_text(report)} parameters",
         "target": f"{report.target}, role {report.recipe.role}",
         "hardware": _hardware(report),
         "parallelism": parallelism_text(report),
@@ -72,6 +73,12 @@ def price_text(row: DecodeReport) -> str:
     return at_least + (f"{price:,.3f}" if price >= 0.1 else f"{price:.3g}")
 
 
+def parameters_text(report: PlanReport) -> str:
+    """Parameters in millions or billions."""
+    count = report.parameters
+    return f"{count / 1e9:,.3f} billion" if count >= 1e9 else f"{count / 1e6:,.1f} million"
+
+
 def parallelism_text(report: PlanReport) -> str:
     """Every way in which the model is spread over more than one GPU."""
     recipe = report.recipe
@@ -112,7 +119,9 @@ def _hardware(report: PlanReport) -> str:
 
 
 def _checkpoint(report: PlanReport) -> str:
-    size = f"{byte_text(report.checkpoint_bytes)} ({report.checkpoint_bytes / 1e9:,.1f} GB, {report.checkpoint_bytes:,} B)"
+    count = report.checkpoint_bytes
+    decimal = f"{count / 1e9:,.1f} GB, " if count >= 1e9 else ""  # as model hubs tell it
+    size = f"{byte_text(count)} ({decimal}{count:,} B)"
     return size if report.recipe.weights == "as_is" else f"{size}, from {byte_text(report.base_bytes)}"
 
 

@@ -224,3 +224,12 @@ def test_what_the_user_left_open_is_decided_and_said() -> None:
     assert "weights as_is, because the input is quantized already (mxfp4)" in said
     named = plan_shape("llama-3.1-8b", target="tensorrt", weights="fp8", page_tokens=64)
     assert (named.recipe.target, named.recipe.page_tokens) == ("tensorrt", 64)
+
+
+def test_what_is_offered_has_room() -> None:
+    """Weights that would be legal and too large are not offered while something else is."""
+    made = plan_shape("kimi-k2.6", tensor_parallel=8)
+    offered = [name.split()[0] for name in alternatives(made, "weights")]
+    assert "bf16" not in offered
+    for weights in offered:
+        assert "memory" not in codes(plan_shape("kimi-k2.6", tensor_parallel=8, weights=weights))

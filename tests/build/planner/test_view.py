@@ -39,7 +39,7 @@ def words(plan: Plan, width: int = 140) -> str:
 
 def row_of(text: str, label: str) -> str:
     """The line of a table that starts with a label, without its first column's mark."""
-    (line,) = [line for line in text.splitlines() if line[3:].startswith(f"{label}  ")]
+    (line,) = [line for line in text.splitlines() if line.lstrip("≠ ").startswith(f"{label}  ")]
     return line
 
 
