@@ -124,7 +124,7 @@ def recipe_from(data: dict[str, Any], *, where: str = "recipe") -> Recipe:
     try:
         return Recipe.model_validate(data)
     except ValidationError as error:
-        lines = [_explain(dict(problem)) for problem in error.errors()]
+        lines = dict.fromkeys(_explain(dict(problem)) for problem in error.errors())
         raise RecipeError(f"{where}: " + "; ".join(lines)) from None
 
 
@@ -133,8 +133,17 @@ def _explain(problem: dict[str, Any]) -> str:
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
         known = Calibration.model_fields if path[0] == "calibration" else Recipe.model_fields
+        if key == "gpu":
+            return "unknown key 'gpu' (the GPU is no part of a recipe: `plan --gpu` names it)"
         nearest = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
         return f"unknown key {key!r}" + (f" (did you mean {nearest[0]!r}?)" if nearest else "")
+    if path[-1:] == ["int"] or path[-1:] == ["literal['auto']"]:  # the two forms of one key
+        return f"{path[0]}: expected auto or a whole number (got {problem['input']!r})"
+    if problem["type"] == "literal_error":
+        allowed = re.findall(r"'([^']+)'", str(problem["ctx"]["expected"]))
+        nearest = difflib.get_close_matches(str(problem["input"]), allowed, n=1, cutoff=0.5)
+        guess = f"; did you mean {nearest[0]!r}?" if nearest else ""
+        return f"{key}: {problem['input']!r} is not one of {', '.join(allowed)}{guess}"
     if problem["type"] == "missing":
         return f"the key {key!r} is missing"
     message = str(problem["msg"]).removeprefix("Value error, ")

@@ -39,6 +39,18 @@ def test_plan_answers_in_json(roundhouse, tiny_model) -> None:
     assert (plan["pages"], plan["binding_limit"]) == (40, "kv_cache_tokens")
 
 
+def test_recipes_and_gpus_are_planned_side_by_side(roundhouse, tmp_path: Path) -> None:
+    recipe = tmp_path / "decode.yaml"
+    recipe.write_text("model: shape:llama-3.1-8b\nweights: int4_awq\n")
+    arguments = ["plan", "shape:llama-3.1-8b", str(recipe), "--gpu", "h200", "--gpu", "l40s", "--request-tokens", "4096"]
+    plans = json.loads(roundhouse(*arguments, "--json").stdout)
+    assert plans["schema"] == "roundhouse.plans/1"
+    assert [plan["gpu"] for plan in plans["plans"]] == ["H200-SXM", "L40S", "H200-SXM", "L40S"]
+    shown = roundhouse(*arguments).stdout
+    assert "decode.yaml" in shown
+    assert "≠  hardware" in shown
+
+
 def test_nested_keys_are_set_with_dots(tiny_model, tmp_path: Path) -> None:
     from roundhouse.build.recipe_options import recipe_for
 
@@ -89,6 +101,16 @@ def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -
         (["serve", "x", "--guard", "maybe"], 2, "--guard"),
         (["bogus"], 2, "No such command"),
         (["plan"], 2, "say what to plan"),
+        (["plan", "shape:llama-3.1-8b", "--gpu", "h20"], 2, "'h20' is not in the table of GPUs"),
+        (["plan", "shape:llama-3.1-8b", "--gpu", ""], 2, "is not in the table of GPUs"),
+        (["plan", "shape:llama-3.1-8"], 1, "Did you mean llama-3.1-8b"),
+        (["plan", "shape:kimi-k2.6@fp4"], 1, "has no form 'fp4'"),
+        (["plan", "shape:llama-3.1-8b", "--request-tokens", "999999"], 2, "above the 131,072 that"),
+        (["plan", "shape:llama-3.1-8b", "--weights", "int4"], 2, "did you mean 'int4_awq'"),
+        (["plan", "shape:llama-3.1-8b", "--group", "abc"], 2, "expected auto or a whole number (got 'abc')"),
+        (["plan", "shape:llama-3.1-8b", "--tp", "0"], 2, "tensor_parallel"),
+        (["plan", "shape:llama-3.1-8b", "--kv-tokens", "1", "--kv-bytes", "1"], 2, "exclude each other"),
+        (["plan", "--published", "shape:llama-3.1-8b"], 2, "--published takes no model"),
     ],
 )
 def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:

@@ -31,18 +31,10 @@ _TIED_BY_DEFAULT = frozenset({
 _ROPE_KEYS = ("rope_type", "type")
 
 _FOREIGN_MEMORY = (
-    "mamba_",
-    "ssm_",
-    "linear_attn",
-    "linear_num_",
-    "linear_key_",
-    "linear_value_",
-    "linear_conv_",
-    "lru_",
-    "rwkv",
-    "conv_L_cache",
-)
-"""Starts of keys that tell of layers which keep a state instead of keys and values: their cache is not known here."""
+    "attn_layer_", "block_types", "compress_ratios", "conv_L_cache", "hybrid_", "layernorm_linear_", "layers_block_type",
+    "linear_attn", "linear_conv_", "linear_key_", "linear_num_", "linear_value_", "lru_", "mamba_", "rwkv", "ssm_",
+)  # fmt: skip
+"""Starts of keys that tell of layers which keep a state instead of keys and values, or windows in a form not read here."""
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -91,6 +83,9 @@ def shape_from_config(
     latent = read_latent(reader)
     window, sliding_layers = read_windows(reader, family, layers)
     dtype, dtype_from = _dtype(reader, stored_dtype)
+    other_params = reader.optional_size("other_params")
+    if other_params is not None:
+        reader.value("vision_config")  # what it would make is counted already
     biased, qkv_biased = reader.optional_flag("attention_bias"), reader.optional_flag("qkv_bias")
     shape = ModelShape(
         architecture=next(iter(reader.texts("architectures")), ""),
@@ -114,7 +109,7 @@ def shape_from_config(
         mlp_bias=reader.flag("mlp_bias"),
         qk_norm=reader.flag("use_qk_norm"),
         rope=_rope(reader),
-        other_params=reader.optional_size("other_params") or 0,
+        other_params=other_params or 0,
         dtype=dtype,
         dtype_from=dtype_from,
         quantization=read_quantization(reader, quant_config),
@@ -139,7 +134,7 @@ def _refuse_foreign_memory(reader: ConfigReader) -> None:
     foreign = [key for key in reader.keys() if key.startswith(_FOREIGN_MEMORY) and reader.peek(key) is not None]  # noqa: SIM118
     if foreign:
         raise ModelError(
-            f"{reader.where}: {', '.join(foreign)} tell of layers that keep a state instead of keys and values",
+            f"{reader.where}: {', '.join(foreign)} tell of layers whose cache is not known here",
             hint="Only attention (grouped-query, sliding-window, latent and sparse latent) is planned by this version.",
         )
 

@@ -10,7 +10,7 @@ from .config_reader import ConfigReader
 
 __all__ = ["language_model_config"]
 
-_OUTER_KEYS = ("architectures", "model_type")
+_OUTER_KEYS = ("architectures", "model_type", "vision_config", "audio_config")
 _SHARED_KEYS = ("dtype", "torch_dtype", "quantization_config", "tie_word_embeddings", "other_params")
 
 _LEFT_OUT = {

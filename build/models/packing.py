@@ -64,7 +64,7 @@ def _unpacked(
     bits = (shape.quantization.bits if shape.quantization else None) or 4
     by_name = {scale.name.rpartition(".")[2]: scale.shape for scale in scales}
     if last == "qweight" and weight.dtype == "I32":  # inputs first; AWQ packs outputs, GPTQ packs inputs
-        packs_inputs = by_name.get("scales", ())[-1:] == (columns,) or "g_idx" in by_name
+        packs_inputs = by_name.get("scales", ())[-1:] == (columns,)
         return (columns, rows * 32 // bits) if packs_inputs else (columns * 32 // bits, rows)
     if last == "weight_packed" and weight.dtype == "I32":
         return rows, columns * 32 // bits

@@ -15,6 +15,7 @@ from .shape import ModelShape
 __all__ = ["check_shapes"]
 
 _PLAIN = ("BF16", "F16", "F32", "F8_E4M3")
+_FLOATS = ("BF16", "F16", "F32", "F64")
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
@@ -26,12 +27,15 @@ def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> Non
     """
     # Experts are most names and say nothing that the rest of their layers does not.
     own = [name for name in checkpoint.tensors if ".experts." not in name and not in_tower(name) and name[:4] != "mtp."]
-    problems = [*_wrong_sizes(shape, checkpoint, own), *_wrong_layers(shape, own), *_no_head(shape, own)]
+    wrong = list(_wrong_sizes(shape, checkpoint, own))
+    problems = [*wrong, *_wrong_layers(shape, own), *_no_head(shape, own), *_not_quantized(shape, checkpoint)]
     if problems:
         shown = problems[:4] + ([f"and {len(problems) - 4} more"] if len(problems) > 4 else [])
+        heads = any("head_dim" in problem for problem in wrong)
+        about_heads = " An explicit head_dim in config.json wins over hidden_size / num_attention_heads." if heads else ""
         raise ModelError(
             f"{folder}: config.json does not fit the weights: {'; '.join(shown)}",
-            hint="An explicit head_dim in config.json wins over hidden_size / num_attention_heads; download both again.",
+            hint=f"One of the two is from another model or was changed; download both again.{about_heads}",
         )
 
 
@@ -42,9 +46,9 @@ def _wrong_sizes(shape: ModelShape, checkpoint: Checkpoint, names: Iterable[str]
         ending = next((ending for ending in wanted if name.endswith(ending)), None)
         if ending is None or tensor.dtype not in _PLAIN or len(tensor.shape) != 2:
             continue
-        size, axis, told = wanted[ending]
-        if tensor.shape[axis] != size:
-            yield f"{name} is {list(tensor.shape)}, config.json makes it {told} = {size}"
+        for size, axis, told in wanted[ending]:
+            if tensor.shape[axis] != size:
+                yield f"{name} is {list(tensor.shape)}, config.json makes it {told} = {size}"
 
 
 def _wrong_layers(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:
@@ -68,21 +72,37 @@ def _no_head(shape: ModelShape, names: Iterable[str]) -> Iterable[str]:
         yield "there is no lm_head.weight, config.json says tie_word_embeddings false (or nothing, which is false here)"
 
 
-def _expected(shape: ModelShape) -> dict[str, tuple[int, int, str]]:
-    """Name ending → (size, axis, where the size comes from)."""
-    found = {"model.embed_tokens.weight": (shape.hidden, 1, "hidden_size")}
+def _not_quantized(shape: ModelShape, checkpoint: Checkpoint) -> Iterable[str]:
+    """A config that tells of quantization, over tensors that are plain numbers without a scale among them."""
+    told = shape.quantization
+    if told is None or not checkpoint.tensors:
+        return
+    plain = all(tensor.dtype in _FLOATS and "scale" not in name for name, tensor in checkpoint.tensors.items())
+    if plain:
+        yield f"it says that the weights are quantized ({told.name}), and all tensors are plain floats without scales"
+
+
+def _expected(shape: ModelShape) -> dict[str, list[tuple[int, int, str]]]:
+    """Name ending → (size, axis, where the size comes from), one for each axis that is told."""
+    found = {
+        "model.embed_tokens.weight": [(shape.hidden, 1, "hidden_size"), (shape.vocab, 0, "vocab_size")],
+        "lm_head.weight": [(shape.vocab, 0, "vocab_size")],
+        "mlp.gate_proj.weight": [(shape.intermediate, 0, "intermediate_size")],
+        "mlp.up_proj.weight": [(shape.intermediate, 0, "intermediate_size")],
+        "mlp.down_proj.weight": [(shape.intermediate, 1, "intermediate_size")],
+    }
     if shape.latent is not None:
         latent = shape.latent
         expanded = shape.heads * (latent.qk_nope_head_dim + latent.v_head_dim)
         return found | {
-            "kv_a_proj_with_mqa.weight": (latent.row_elements, 0, "kv_lora_rank + qk_rope_head_dim"),
-            "kv_b_proj.weight": (expanded, 0, "num_attention_heads x (qk_nope_head_dim + v_head_dim)"),
+            "kv_a_proj_with_mqa.weight": [(latent.row_elements, 0, "kv_lora_rank + qk_rope_head_dim")],
+            "kv_b_proj.weight": [(expanded, 0, "num_attention_heads x (qk_nope_head_dim + v_head_dim)")],
         }
     query = (shape.heads * shape.head_dim, "num_attention_heads x head_dim")
     key = (shape.kv_heads * shape.head_dim, "num_key_value_heads x head_dim")
     return found | {
-        "self_attn.q_proj.weight": (query[0], 0, query[1]),
-        "self_attn.o_proj.weight": (query[0], 1, query[1]),
-        "self_attn.k_proj.weight": (key[0], 0, key[1]),
-        "self_attn.v_proj.weight": (key[0], 0, key[1]),
+        "self_attn.q_proj.weight": [(query[0], 0, query[1])],
+        "self_attn.o_proj.weight": [(query[0], 1, query[1])],
+        "self_attn.k_proj.weight": [(key[0], 0, key[1])],
+        "self_attn.v_proj.weight": [(key[0], 0, key[1])],
     }

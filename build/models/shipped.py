@@ -23,15 +23,22 @@ def shipped_names() -> tuple[str, ...]:
 def shipped_config(name: str) -> dict[str, Any]:
     """The ``config.json`` of a shipped shape; upper and lower case are the same.
 
+    With ``@bf16`` behind its name it is the shape of an unquantized copy, for models that are published quantized.
+
     Raises:
         ModelError: no shape is called like this; the nearest names are given.
     """
+    name, _, form = name.partition("@")
     config: dict[str, Any] | None = _table().get(name.lower())
     if config is None:
         near = difflib.get_close_matches(name.lower(), _table(), cutoff=0.5)
         hint = f"Did you mean {', '.join(near)}?" if near else f"Shipped shapes: {', '.join(_table())}."
         raise ModelError(f"there is no shape {name!r}", hint=hint)
-    return config
+    if form not in ("", "bf16"):
+        raise ModelError(
+            f"shape {name} has no form {form!r}", hint=f"`shape:{name}@bf16` is the only one beside the published."
+        )
+    return {key: value for key, value in config.items() if key != "quantization_config"} if form else config
 
 
 @cache

@@ -11,7 +11,8 @@ from .fit import Fit
 __all__ = ["assumptions_of", "warnings_of"]
 
 _BASES = {
-    "derived": "decode speeds are derived: what memory bandwidth allows with no other cost, an upper bound",
+    "derived": "decode speeds are derived: what 80% of the memory bandwidth allows with no other cost, an upper bound; "
+    "`plan --published` shows what engines made of it",
     "fitted": "decode speeds are fitted to one measured run of this engine",
     "measured": "decode speeds are measured",
 }
@@ -45,6 +46,8 @@ def assumptions_of(fit: Fit, inventory: Inventory, decode: Sequence[DecodeEstima
             f"some layers forget: KV tokens are those of requests of {fit.budget.at_context:,} tokens "
             f"(window {shape.sliding_window:,}); longer ones hold more, shorter ones fewer"
         )
+    if decode and fit.parallel.pipeline > 1:
+        found.append("decode speeds: pipeline stages work on equal parts of the requests at once")
     if decode:
         found += [_BASES[basis] for basis in dict.fromkeys(row.basis for row in decode)]
         found.append(f"decode speeds are for requests of {context:,} tokens; prefill is not predicted, only measured")
@@ -56,14 +59,19 @@ def _about_gpus(fit: Fit) -> list[str]:
     taken = hardware.total_memory - hardware.free_memory
     found = [f"{taken / 2**30:.2f} GiB of each GPU are taken by driver and context before anything is loaded"]
     if hardware.unverified:
-        found.append(f"from memory, not from a data sheet, for {hardware.name}: {', '.join(hardware.unverified)}")
+        words = [name.replace("memory_mib", "memory size").replace("_", " ") for name in hardware.unverified]
+        found.append(f"not checked against a data sheet for {hardware.name}: {', '.join(words)}")
     if (fraction := fit.memory_fraction) is not None:
         whose = "" if fit.recipe.memory_fraction else ", the target's default,"
         found.append(
             f"memory_fraction {fraction:g}{whose} is of what is free before loading, for weights and pages together; "
             "what is left is for activations and the runtime"
         )
-    if shape.latent is not None:
+    if fit.parallel.attention_data:
+        more = sorted(part.replace("_", " ") for part in fit.parallel.whole)
+        whole = f" and its {', '.join(more)} weights" if more else ""
+        found.append(f"attention data parallelism: every rank holds attention{whole} whole, and the cache of its own requests")
+    elif shape.latent is not None:
         found.append("every rank keeps latents whole")
     elif fit.parallel.attention > shape.kv_heads:
         found.append(f"{shape.kv_heads} key/value heads are repeated on {fit.parallel.attention} ranks")

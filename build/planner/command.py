@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Annotated
 
 import typer
@@ -31,8 +32,10 @@ def plan(
     sources: _Sources = None,
     target: TargetOption = None,
     gpu: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|local|cpu", help="A GPU of the table (h200, l40s, …), this machine's, or its CPU."),
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|local|cpu", help="One of the table (h200, l40s, …), this machine's, or its CPU; may be repeated."
+        ),
     ] = None,
     tp: Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPREAD)] = None,
     pp: Annotated[int | None, typer.Option("--pp", help="Pipeline stages.", rich_help_panel=_SPREAD)] = None,
@@ -76,6 +79,10 @@ def plan(
     Exit code 3 when a recipe is not legal; every number that can be computed is still printed.
     """
     if published:
+        if sources:
+            raise UsageError(
+                "--published takes no model", hint="It shows the published numbers of its own models, all of them."
+            )
         _show_published(json=json)
         return
     if not sources:
@@ -86,8 +93,8 @@ def plan(
     from .gpus import hardware_called
     from .plan import make_plan
 
-    plans = []
-    for source in sources:
+    plans, names = [], []
+    for source, device in product(sources, gpu or [None]):
         recipe = recipe_for(
             source,
             settings,
@@ -111,15 +118,13 @@ def plan(
             kv_cache_tokens=kv_tokens,
         )
         shape, inventory = look_up(recipe.model)
+        longest = recipe.max_seq_len or shape.max_positions
+        if request_tokens is not None and request_tokens > longest:
+            raise UsageError(f"--request-tokens {request_tokens:,} is above the {longest:,} that {source} can be long")
+        hardware = hardware_called(device, recipe)
+        names.append(f"{source} {hardware.name}" if gpu and len(gpu) > 1 else source)
         plans.append(
-            make_plan(
-                recipe,
-                shape,
-                inventory,
-                hardware_called(gpu, recipe),
-                request_tokens=request_tokens,
-                price_per_gpu_hour=price_per_gpu_hour,
-            )
+            make_plan(recipe, shape, inventory, hardware, request_tokens=request_tokens, price_per_gpu_hour=price_per_gpu_hour)
         )
     if json:
         from .report import json_of
@@ -128,7 +133,7 @@ def plan(
     else:
         from .view import compare_view, plan_view
 
-        answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans))
+        answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans, names))
     if not all(made.legal for made in plans):
         raise typer.Exit(3)
 

@@ -77,7 +77,7 @@ class DecodeModel:
     t0: float = 0.0
     kv_time_factor: float = 1.0
 
-    def step_bytes(self, concurrency: int, context: float) -> StepBytes:
+    def step_bytes(self, concurrency: float, context: float) -> StepBytes:
         """What a step of ``concurrency`` requests with ``context`` tokens each reads on one rank."""
         dense = experts = 0.0
         for parameter in self.parameters:
@@ -91,8 +91,12 @@ class DecodeModel:
         return StepBytes(dense, experts, requests * self._kv_read(context))
 
     def tokens_per_s(self, concurrency: int, context: float) -> float:
-        """Output tokens a second of all requests together."""
-        return concurrency / (self.t0 + self._reading_time(concurrency, context))
+        """Output tokens a second of all requests together.
+
+        Pipeline stages work on equal parts of the requests at once: a step then reads what one part asks for.
+        """
+        at_once = max(1.0, concurrency / self.parallel.pipeline)
+        return concurrency / (self.t0 + self._reading_time(at_once, context))
 
     def fit_t0(self, run: MeasuredRun) -> float:
         """The seconds of a step that reading does not explain, from one measured row; never less than zero."""
@@ -104,11 +108,11 @@ class DecodeModel:
         speed = _REACHED_BANDWIDTH * self.bandwidth
         return (run.concurrency / run.tokens_per_s - self.t0 - (step.dense + step.experts) / speed) / (step.kv / speed)
 
-    def _reading_time(self, concurrency: int, context: float) -> float:
+    def _reading_time(self, concurrency: float, context: float) -> float:
         step = self.step_bytes(concurrency, context)
         return (step.dense + step.experts + step.kv * self.kv_time_factor) / (_REACHED_BANDWIDTH * self.bandwidth)
 
-    def _experts_reached(self, tokens: int) -> float:
+    def _experts_reached(self, tokens: float) -> float:
         moe = self.shape.moe
         if moe is None:
             return 0.0

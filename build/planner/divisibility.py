@@ -17,6 +17,8 @@ __all__ = ["RANKS", "choose_group", "group_fits", "uncuttable"]
 
 _GROUPS = (128, 64, 32, 16)
 RANKS = (1, 2, 4, 8, 16, 32)
+_SHOWN = 6
+"""Alternatives that are listed at most: the nearest."""
 
 
 def group_fits(size: int, ranks: int, group: int) -> bool:
@@ -45,11 +47,15 @@ def choose_group(recipe: Recipe, parameters: Sequence[Parameter], parallel: Para
             return group, [Problem(code="group_size", where="group_size", message=message, legal_alternatives=legal)]
         misfits = _misfits(linears, parallel, group)
     legal = _choices(linears, parallel, usable, group or usable[0])
-    problems = []
-    for parameter in misfits:
-        text = _misfit_text(parameter, parallel, group, usable)
-        problems.append(Problem(code="group_size", where=parameter.name, message=text, legal_alternatives=legal))
-    return group, problems
+    return group, [
+        Problem(
+            code="group_size",
+            where=alike[0].name,
+            message=f"{_names(alike)}: {_misfit_text(alike[0], parallel, group, usable)}",
+            legal_alternatives=legal[:_SHOWN],
+        )
+        for alike in _alike(misfits, parallel)
+    ]
 
 
 def uncuttable(recipe: Recipe, shape: ModelShape, parameters: Iterable[Parameter], parallel: Parallel) -> list[Problem]:
@@ -71,7 +77,8 @@ def uncuttable(recipe: Recipe, shape: ModelShape, parameters: Iterable[Parameter
         )
         refuse("tensor_parallel", message, heads_fit)
     if tensor % parallel.expert:
-        refuse("expert_parallel", f"tensor_parallel {tensor} is not a multiple of it", [n for n in RANKS if tensor % n == 0])
+        message = f"expert_parallel {parallel.expert} does not divide tensor_parallel {tensor}"
+        refuse("expert_parallel", message, [n for n in RANKS if tensor % n == 0])
     elif parallel.expert > 1 and shape.moe is None:
         refuse("expert_parallel", "the model has no experts", [1])
     elif shape.moe and shape.moe.experts % parallel.expert:
@@ -80,17 +87,19 @@ def uncuttable(recipe: Recipe, shape: ModelShape, parameters: Iterable[Parameter
         refuse("expert_parallel", message, legal)
     if parallel.pipeline > shape.layers:
         refuse("pipeline_parallel", f"{parallel.pipeline} stages for {shape.layers} layers", [1, shape.layers])
-    blocks = _stored_blocks(recipe, shape)
+    uneven: dict[tuple[int, int, int], list[Parameter]] = {}
+    blocks, stored = _stored_blocks(recipe, shape), as_stored(shape.quantization)
     for parameter in parameters:
         if parameter.mtp or parameter.part not in ("mlp", "routed_expert") or parameter.split == "none":
             continue  # heads were looked at; words are padded by every runtime; shared experts go to fewer ranks instead
-        axis = 1 if parameter.split == "inputs" else 0
-        size, cut = parameter.shape[axis], ranks_of(parameter, parallel)
-        block = blocks if parameter.is_linear and as_stored(shape.quantization).format_of(parameter).bits < 16 else 1
+        size, cut = parameter.shape[1 if parameter.split == "inputs" else 0], ranks_of(parameter, parallel)
+        block = blocks if parameter.is_linear and stored.format_of(parameter).bits < 16 else 1
         if size % cut or (size // cut) % block:
-            unit = f"whole blocks of {block}" if block > 1 else "equal shards"
-            message = f"{parameter.name}: {size} {parameter.split} do not divide among {cut} ranks into {unit}"
-            refuse("tensor_parallel", message, [n for n in RANKS if size % n == 0 and (size // n) % block == 0])
+            uneven.setdefault((size, cut, block), []).append(parameter)
+    for (size, cut, block), alike in uneven.items():
+        unit = f"whole blocks of {block}" if block > 1 else "equal shards"
+        message = f"{_names(alike)}: {size} does not divide among {cut} ranks into {unit}"
+        refuse("tensor_parallel", message, [n for n in RANKS if size % n == 0 and (size // n) % block == 0])
     return found
 
 
@@ -116,6 +125,21 @@ def _misfits(linears: Iterable[Parameter], parallel: Parallel, group: int) -> li
     return [linear for linear in linears if not group_fits(linear.shape[1], _input_ranks(linear, parallel), group)]
 
 
+def _alike(linears: Iterable[Parameter], parallel: Parallel) -> list[list[Parameter]]:
+    """Linears by the size of their inputs and how these are cut: what is wrong with one is wrong with all of them."""
+    found: dict[tuple[int, int], list[Parameter]] = {}
+    for linear in linears:
+        found.setdefault((linear.shape[1], _input_ranks(linear, parallel)), []).append(linear)
+    return list(found.values())
+
+
+def _names(alike: Sequence[Parameter]) -> str:
+    """Names of tensors, the part that they have in common once."""
+    first, *others = (parameter.name.removesuffix(".weight").rpartition(".") for parameter in alike)
+    block = f"{first[0]}."
+    return f"{block}{', '.join([first[2], *(last if head == first[0] else f'{head}.{last}' for head, _, last in others)])}"
+
+
 def _input_ranks(linear: Parameter, parallel: Parallel) -> int:
     return ranks_of(linear, parallel) if linear.split == "inputs" else 1
 
@@ -138,14 +162,15 @@ def _misfit_text(linear: Parameter, parallel: Parallel, group: int | None, usabl
     ranks, size = _input_ranks(linear, parallel), linear.shape[1]
     shard = f"{size} inputs / tensor_parallel {ranks} = {size / ranks:g}" if ranks > 1 else f"input size {size}"
     if group is None:
-        tried = f"none of the group sizes {_listed(usable)} divides it"
+        several = f"none of the group sizes {_listed(usable)} divides it"
+        tried = several if len(usable) > 1 else f"group size {usable[0]} does not divide it"
         smaller = [small for small in _GROUPS if small not in usable and group_fits(size, ranks, small)]
         if smaller:
             tried += f" ({smaller[0]} does, and this target has no kernel for it)"
-        return f"{linear.name}: {shard}: {tried}"
+        return f"{shard}: {tried}"
     if ranks > 1:
-        return f"{linear.name}: {shard}, which is not a whole number of groups of {group} ({(size / ranks) % group:g} over)"
-    return f"{linear.name}: {shard} % group_size {group} = {size % group}"
+        return f"{shard}, which is not a whole number of groups of {group} ({(size / ranks) % group:g} over)"
+    return f"{shard} % group_size {group} = {size % group}"
 
 
 def _listed(values: Iterable[int]) -> str:

@@ -203,7 +203,10 @@ def memory_problems(fit: Fit, inventory: Inventory) -> list[Problem]:
 
 
 def decode_rows(fit: Fit, context: int, price: float | None, measured: Sequence[MeasuredRun]) -> list[DecodeEstimate]:
-    """Decode speed at the usual concurrencies that find room; no rows where the memory's speed is not known."""
+    """Decode speed at the usual concurrencies that find room in pool and batch, and at the most that do.
+
+    No rows where the speed of the memory is not known.
+    """
     if fit.hardware.bandwidth is None:
         return []
     model = DecodeModel(
@@ -214,8 +217,9 @@ def decode_rows(fit: Fit, context: int, price: float | None, measured: Sequence[
         layout=_layout(fit.recipe, fit.shape, fit.parallel, range(fit.shape.layers)),
         bandwidth=fit.hardware.bandwidth,
     )
-    room = fit.requests_that_fit(context)
-    rows = estimates(model, [n for n in CONCURRENCIES if n <= room], context, measured)
+    most = min(fit.requests_that_fit(context), fit.recipe.max_batch_size)
+    usual = [n for n in CONCURRENCIES if n <= most]
+    rows = estimates(model, sorted({*usual, most} - {0}), context, measured)
     if price is None:
         return rows
     prices = [price_per_million(price, fit.parallel.gpus, row.tokens_per_s) for row in rows]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -30,39 +30,40 @@ def hardware_called(name: str | None, recipe: Recipe | None = None) -> Hardware:
     """The hardware a plan is for.
 
     Args:
-        name: a GPU of the table, by name or a part of it; ``local`` for this machine's GPU, ``cpu`` for its CPU; None
-            for the GPU when the recipe's target needs one and there is one, else the CPU.
+        name: a GPU of the table, by whole words of its name (``h200``, ``h100 nvl``); ``local`` for this machine's GPU,
+            ``cpu`` for its CPU; None for the GPU when the recipe's target needs one and there is one, else the CPU.
         recipe: whose target decides when there is no name.
 
     Raises:
         UsageError: no GPU, or more than one, is called like this; or this machine has none.
     """
-    wanted = "" if name is None else name.lower()
+    if name is None:
+        needs_gpu = recipe is not None and recipe.target != "torch"
+        return (local_gpu() if needs_gpu else None) or this_machine()
+    wanted = name.strip().lower()
     if wanted == "cpu":
         return this_machine()
-    if wanted in ("", "local"):
-        found = local_gpu() if wanted or (recipe is not None and recipe.target != "torch") else None
-        if found is None and wanted:
+    if wanted == "local":
+        found = local_gpu()
+        if found is None:
             raise UsageError("this machine has no NVIDIA GPU that nvidia-smi shows", hint="Name one of the table, or cpu.")
-        return found or this_machine()
-    matches = _matches(wanted)
+        return found
+    matches = [gpu for gpu in _table() if _names(gpu, wanted)]
     if len(matches) != 1:
-        lower = {gpu.lower(): gpu for gpu in _table()}
-        near = matches or [lower[close] for close in difflib.get_close_matches(wanted, lower, cutoff=0.4)]
-        raise UsageError(
-            f"{name!r} is " + ("more than one GPU of the table" if matches else "not in the table of GPUs"),
-            hint=f"Take one of {', '.join(near or _table())}, or cpu for this machine.",
-        )
+        kind = "more than one GPU of the table" if matches else "not in the table of GPUs"
+        hint = f"Take one of {', '.join(matches)}." if matches else f"The table has {', '.join(_table())}."
+        raise UsageError(f"{name!r} is {kind}", hint=f"{hint} `local` is this machine's, `cpu` its CPU.")
     return _planned(matches[0])
 
 
-def _matches(wanted: str) -> list[str]:
-    """GPUs that are called so; else whose name begins so; else whose name holds it."""
-    names = {gpu: gpu.lower() for gpu in _table()}
-    for fits in (str.__eq__, str.startswith, str.__contains__):
-        if found := [gpu for gpu, name in names.items() if fits(name, wanted)]:
-            return found
-    return []
+def _names(gpu: str, wanted: str) -> bool:
+    """Whether ``wanted`` is made of whole words of a GPU's name, in their order: ``h200``, ``NVIDIA H100 SXM``, ``rtx4090``."""
+    words = re.split(r"[^a-z0-9]+", gpu.lower())
+    text = re.sub(r"[^a-z0-9]+", "", wanted.removeprefix("nvidia"))
+    spelled = {""}
+    for word in words:
+        spelled |= {before + word for before in spelled}
+    return bool(text) and text in spelled
 
 
 def _planned(name: str) -> Hardware:

@@ -16,6 +16,7 @@ from roundhouse.errors import PlanRefusedError
 from ..hardware import Hardware
 from ..models.parameters import Inventory
 from ..models.shape import ModelShape
+from ..models.shipped import SHAPE_PREFIX
 from ..recipe import Recipe
 from .assumptions import assumptions_of, warnings_of
 from .decode import DecodeEstimate, MeasuredRun
@@ -25,7 +26,7 @@ from .kv_layout import KvLayout
 from .scheme import as_stored, is_quantized, written_scheme
 from .settle import settle
 from .sharding import parallel_of
-from .support import Problem, support_warnings, unbuilt_reason, unsupported
+from .support import Problem, support_warnings, takes_as_is, unbuilt_reason, unsupported
 
 __all__ = ["Plan", "make_plan", "require_buildable", "require_legal"]
 
@@ -121,7 +122,7 @@ def make_plan(
     fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
     problems = [
         *_with_room(unsupported(recipe, shape, hardware), fit, inventory),
-        *_input_problems(recipe, shape, inventory),
+        *_input_problems(recipe, shape, inventory, hardware),
         *group_problems,
         *uncuttable(recipe, shape, inventory.parameters, parallel),
         *_too_long(shape, fit.max_seq_len),
@@ -199,7 +200,7 @@ def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, inventory: Inventory, g
 
 
 def _with_room(problems: list[Problem], fit: Fit, inventory: Inventory) -> list[Problem]:
-    """Leave out weights that are legal and too large for the memory, as long as others are left."""
+    """Leave out weights that are legal and leave no room for one request, as long as others are left."""
     found = []
     for problem in problems:
         if problem.code == "weights":
@@ -213,7 +214,7 @@ def _has_room(weights: str, fit: Fit, inventory: Inventory) -> bool:
     recipe = fit.recipe.model_copy(update={"weights": weights, "group_size": "auto"})
     group, problems = choose_group(recipe, inventory.parameters, fit.parallel)
     other = fit_of(recipe, fit.shape, inventory, fit.hardware, group, fit.request_tokens)
-    return not problems and bool(other.budget.pages) and other.weights[other.fullest] <= fit.hardware.free_memory
+    return not problems and other.requests_that_fit(fit.request_tokens) > 0
 
 
 def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:
@@ -224,15 +225,16 @@ def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:
     return [Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=legal)]
 
 
-def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory) -> list[Problem]:
+def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Hardware) -> list[Problem]:
     """What about the input itself forbids what the recipe wants to do with it."""
     if recipe.weights == "as_is":
         return []
     if shape.quantization is not None:
-        message = (
-            f"the input is already quantized ({shape.quantization.name}); keep it with as_is, or give the unquantized model"
-        )
-        return [Problem(code="input", where="config.json", message=message, legal_alternatives=("as_is",))]
+        message = f"the input is already quantized ({shape.quantization.name}): {recipe.weights} needs an unquantized copy"
+        if recipe.model.startswith(SHAPE_PREFIX):
+            message += f" ({recipe.model}@bf16 plans one)"
+        legal = ("as_is",) if takes_as_is(recipe.target, shape, hardware) else ()
+        return [Problem(code="input", where="config.json", message=message, legal_alternatives=legal)]
     if recipe.weights == "bf16":
         return []
     return [

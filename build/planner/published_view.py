@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from string import ascii_lowercase
 
 from rich.box import SIMPLE
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -47,7 +48,7 @@ def published_table(rows: Sequence[PublishedRow]) -> RenderableType:
         members = [row for row in rows if row.section == section]
         if members:
             parts += _section(title, members)
-    return Group(*parts, _lines(_LEGEND))
+    return Group(*parts, _Lines(_LEGEND))
 
 
 def _section(title: str, rows: Sequence[PublishedRow]) -> list[RenderableType]:
@@ -79,7 +80,7 @@ def _section(title: str, rows: Sequence[PublishedRow]) -> list[RenderableType]:
         )
     head = Text(title if len(models) > 1 else f"{title}: {models[0]}", style="bold")
     lines = [*zip(ascii_lowercase, settings, strict=False), *((str(n), note) for n, note in enumerate(notes, 1))]
-    return [head, table, _lines([*lines, ("", f"from {source}, where no note says otherwise")]), Text("")]
+    return [head, table, _Lines([*lines, ("", f"from {source}, where no note says otherwise")]), Text("")]
 
 
 def _note(row: PublishedRow, source: str) -> str:
@@ -95,11 +96,18 @@ def _error(row: PublishedRow) -> Text:
     return Text(text) if row.is_within else Text(f"{text} !", style="bold red")
 
 
-def _lines(lines: Sequence[tuple[str, str]]) -> Padding:
+@dataclass(frozen=True)
+class _Lines:
     """A mark and what it stands for on each line; long texts go on under themselves."""
-    grid = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False, width=_WIDTH)
-    grid.add_column(no_wrap=True)
-    grid.add_column(ratio=1)
-    for mark, text in lines:
-        grid.add_row(Text(mark), Text(text))
-    return Padding(grid, (0, 0, 0, 2))
+
+    lines: Sequence[tuple[str, str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        grid = Table(
+            box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False, width=min(_WIDTH, options.max_width - 2)
+        )
+        grid.add_column(no_wrap=True)
+        grid.add_column(ratio=1, overflow="fold")
+        for mark, text in self.lines:
+            grid.add_row(Text(mark), Text(text))
+        yield Padding(grid, (0, 0, 0, 2))

@@ -60,7 +60,6 @@ def brief_facts(reports: Sequence[PlanReport]) -> dict[str, list[str]]:
 def _brief(report: PlanReport) -> dict[str, str]:
     recipe, context = report.recipe, report.kv_tokens_context
     facts = {
-        "model": report.model,
         "verdict": verdict_text(report),
         "parameters": parameters_text(report),
         "target": report.target,

@@ -20,6 +20,7 @@ __all__ = [
     "allowed_groups",
     "allowed_page_tokens",
     "support_warnings",
+    "takes_as_is",
     "traits_of",
     "unbuilt_reason",
     "unsupported",
@@ -90,7 +91,7 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
     target = _table()[recipe.target]
     problems = [
         _hardware(target, recipe, hardware),
-        _architecture(target, shape, hardware),
+        _architecture(target, recipe.target, shape, hardware),
         _look_up(target["rope"], "rope", shape.rope, hardware, where="config.json"),
         _weights(target, recipe, shape, hardware),
         *(_look_up(target[key], key, _text(getattr(recipe, key)), hardware) for key in _CHECKED_KEYS),
@@ -120,6 +121,11 @@ def support_warnings(recipe: Recipe, shape: ModelShape) -> list[str]:
     return found
 
 
+def takes_as_is(target: str, shape: ModelShape, hardware: Hardware) -> bool:
+    """Whether a target runs the input in the form that it has."""
+    return _weights_reason(_table()[target], "as_is", shape, hardware) is None
+
+
 def _hardware(target: dict[str, Any], recipe: Recipe, hardware: Hardware) -> Problem | None:
     if hardware.kind in target["needs"]:
         return None
@@ -127,7 +133,7 @@ def _hardware(target: dict[str, Any], recipe: Recipe, hardware: Hardware) -> Pro
     return Problem(code="hardware", where="target", message=message, legal_alternatives=("torch",))
 
 
-def _architecture(target: dict[str, Any], shape: ModelShape, hardware: Hardware) -> Problem | None:
+def _architecture(target: dict[str, Any], asked: str, shape: ModelShape, hardware: Hardware) -> Problem | None:
     known = target["architectures"]
     name = shape.architecture or f"model_type {shape.model_type or 'absent'}"
     reason = _reason(known.get(shape.architecture, "this architecture is not known here"), hardware)
@@ -135,11 +141,15 @@ def _architecture(target: dict[str, Any], shape: ModelShape, hardware: Hardware)
         reason = no.format(window=shape.sliding_window)
     if reason is None:
         return None
-    legal = _legal(known, hardware)
-    others = tuple(
-        f"target {name}" for name, other in _table().items() if shape.architecture in _legal(other["architectures"], hardware)
-    )
-    return Problem(code="architecture", where="config.json", message=f"{name}: {reason}", legal_alternatives=others or legal)
+    others = [
+        f"target {other}"
+        for other, entry in _table().items()
+        if other != asked and shape.architecture in _legal(entry["architectures"], hardware)
+    ]
+    message = f"{name}: {reason}"
+    if shape.architecture not in known:
+        message += f"; known are {', '.join(_legal(known, hardware))}"
+    return Problem(code="architecture", where="config.json", message=message, legal_alternatives=tuple(others))
 
 
 def _weights(target: dict[str, Any], recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Problem | None:

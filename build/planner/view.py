@@ -30,11 +30,22 @@ def plan_view(plan: Plan) -> RenderableType:
     return _Trimmed(Group(title, "", facts, *_memory([report]), *_decode(report), *_remarks([report])))
 
 
-def compare_view(plans: Sequence[Plan]) -> RenderableType:
-    """Several plans side by side: what differs is marked, and a remark that only some of them earn names them."""
+def compare_view(plans: Sequence[Plan], names: Sequence[str] | None = None) -> RenderableType:
+    """Several plans side by side: what differs is marked, and a remark that only some of them earn names them.
+
+    ``names`` says of each plan what it was made from; its model when None.
+    """
     reports = [report_of(plan) for plan in plans]
+    heads = list(names or (report.model for report in reports))
     title = Text(f"{len(reports)} plans; bytes in memory are those of one device; ≠ marks what differs", style="bold")
-    return _Trimmed(Group(title, SideBySide(brief_facts(reports)), *_memory(reports), *_remarks(reports)))
+    return _Trimmed(
+        Group(
+            title,
+            SideBySide({"plan of": heads, **brief_facts(reports)}),
+            *_memory(reports),
+            *_remarks(reports),
+        )
+    )
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ __all__ = [
 def facts_of(report: PlanReport) -> dict[str, str]:
     """Label → text, in the order in which they are read."""
     staged = len(report.stages) > 1
-    where = "" if report.gpus == 1 else " on each GPU of the fullest stage" if staged else " on each GPU"
+    where = "" if report.gpus == 1 else " on each GPU of the stage with the least room" if staged else " on each GPU"
     fullest = " on the fullest GPU" if staged else where
     pool = f"{_exact(report.kv_bytes)}{where}: {report.pages:,} pages of {report.page_tokens} tokens"
     worst = f"{report.recipe.max_batch_size:,} × {report.max_seq_len:,} tokens take {_exact(report.worst_case_bytes)}{where}"
@@ -40,7 +40,7 @@ def facts_of(report: PlanReport) -> dict[str, str]:
         "KV pool": pool,
         "KV tokens": _tokens(report),
         "set by": binding_limit_text(report),
-        "requests that fit": f"{report.requests_that_fit:,} of {report.request_tokens:,} tokens at once",
+        "requests that fit": _requests(report),
         "worst case": f"{worst}: {'fits the pool' if report.worst_case_fits else 'more than the pool'}",
     }
 
@@ -53,7 +53,8 @@ def devices_text(report: PlanReport) -> str:
 def verdict_text(report: PlanReport) -> str:
     """Whether it is legal, and if not, how many problems there are."""
     if report.legal:
-        return "legal"
+        none = f", but not one request of {report.request_tokens:,} tokens fits"
+        return "legal" + ("" if report.requests_that_fit else none)
     count = len(report.problems)
     return f"refused, {count} problem{'s' if count > 1 else ''}"
 
@@ -93,8 +94,10 @@ def weights_text(report: PlanReport) -> str:
     if recipe.weights == "as_is":
         if before is None:
             return "as_is"
-        form = [before.format] if before.format not in (None, before.name) else []
-        group = [f"group {before.group_size}"] if before.group_size else []
+        known = before.format is not None and before.format not in before.name.lower()
+        form = [before.format] if known and before.format != "fp8_block" else []
+        unit = "blocks of" if before.format == "fp8_block" else "group"
+        group = [f"{unit} {before.group_size}"] if before.group_size else []
         return f"as_is: {', '.join([before.name, *form, *group])}"
     if recipe.weights == "bf16":
         return "bf16"
@@ -123,6 +126,12 @@ def _checkpoint(report: PlanReport) -> str:
     decimal = f"{count / 1e9:,.1f} GB, " if count >= 1e9 else ""  # as model hubs tell it
     size = f"{byte_text(count)} ({decimal}{count:,} B)"
     return size if report.recipe.weights == "as_is" else f"{size}, from {byte_text(report.base_bytes)}"
+
+
+def _requests(report: PlanReport) -> str:
+    batch = report.recipe.max_batch_size
+    fewer = f"; max_batch_size {batch:,} lets fewer run at once" if report.requests_that_fit > batch else ""
+    return f"{report.requests_that_fit:,} of {report.request_tokens:,} tokens at once{fewer}"
 
 
 def _kv_form(report: PlanReport) -> str:

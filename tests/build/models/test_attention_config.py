@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -27,30 +28,24 @@ def windows_of(config: Any) -> tuple[int | None, tuple[int, ...]]:
     return (config.sliding_window, found) if found else (None, ())
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    family=st.sampled_from(["gemma2", "gemma3_text", "gpt_oss", "cohere2", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3",
-                            "qwen3_moe"]),
-    layers=st.integers(1, 40),
-    window=st.sampled_from(["absent", None, 64]),
-    switch=st.sampled_from(["absent", True, False]),
-    bound=st.sampled_from(["absent", 0, 3, 100]),
-    pattern=st.sampled_from(["absent", 1, 3]),
-)  # fmt: skip
-def test_windows_of_configs_that_name_no_layer_types(
-    family: str, layers: int, window: Any, switch: Any, bound: Any, pattern: Any
-) -> None:
+ABSENT = "absent"
+QWENS = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe")
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gemma3_text", "gpt_oss", "cohere2", "mistral", "mixtral", *QWENS])
+def test_windows_of_configs_that_name_no_layer_types(family: str) -> None:
     from transformers import AutoConfig
 
-    keys: dict[str, Any] = {"num_hidden_layers": layers, "sliding_window": window}
-    if family.startswith("qwen"):
-        keys |= {"use_sliding_window": switch, "max_window_layers": bound}
+    choices: dict[str, tuple[Any, ...]] = {"num_hidden_layers": (1, 31), "sliding_window": (ABSENT, None, 64)}
+    if family in QWENS:
+        choices |= {"use_sliding_window": (ABSENT, True, False), "max_window_layers": (ABSENT, 0, 3, 100)}
     if family in ("gemma3_text", "cohere2"):
-        keys["sliding_window_pattern"] = pattern
-    said = {key: value for key, value in keys.items() if value != "absent"}
-    theirs = AutoConfig.for_model(family, **TINY_MODEL | said)
-    found = shape_of(model_type=family, **said)
-    assert (found.sliding_window, found.sliding_layers) == windows_of(theirs)
+        choices |= {"sliding_window_pattern": (ABSENT, 1, 3)}
+    for values in itertools.product(*choices.values()):
+        said = {key: value for key, value in zip(choices, values, strict=True) if value != ABSENT}
+        found = shape_of(model_type=family, **said)
+        theirs = AutoConfig.for_model(family, **TINY_MODEL | said)
+        assert (found.sliding_window, found.sliding_layers) == windows_of(theirs), said
 
 
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family not in ("llama", "glm4_moe", "deepseek_v2")])
@@ -121,7 +116,7 @@ def test_indexer_layers_are_those_of_transformers(data: st.DataObject, layers: i
     from transformers import GlmMoeDsaConfig
 
     kinds = st.lists(st.sampled_from(["full", "shared"]), min_size=layers, max_size=layers)
-    absent = st.just("absent")
+    absent = st.just(ABSENT)
     keys = {
         "index_topk_freq": data.draw(absent | st.integers(1, 8)),
         "index_skip_topk_offset": data.draw(absent | st.integers(0, 100)),
@@ -130,7 +125,7 @@ def test_indexer_layers_are_those_of_transformers(data: st.DataObject, layers: i
         ),
         "indexer_types": data.draw(absent | absent | st.none() | kinds),
     }
-    said = {key: value for key, value in keys.items() if value != "absent"}
+    said = {key: value for key, value in keys.items() if value != ABSENT}
     theirs = GlmMoeDsaConfig(num_hidden_layers=layers, **said)
     found = shape_from_config({**CONFIG, **SPARSE, **said, "num_hidden_layers": layers}, stored_dtype=None).indexer
     assert found is not None

@@ -68,6 +68,7 @@ def test_a_dtype_that_nobody_says_or_knows_is_refused() -> None:
         ({"rope_parameters": {"rope_theta": 1e6}}, "default"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
         ({"rope_parameters": {"rope_type": "default"}, "rope_scaling": {"type": "dynamic"}}, "dynamic"),
+        ({"rope_parameters": {"rope_type": "yarn"}, "rope_scaling": {"type": "linear"}}, "linear"),
         ({"rope_parameters": {"sliding_attention": {"rope_type": "default"}, "full_attention": {"type": "linear"}}}, "linear"),
         ({"rope_parameters": {"sliding_attention": {"rope_theta": 1e4}, "full_attention": {"rope_theta": 1e6}}}, "default"),
     ],
@@ -180,10 +181,12 @@ def test_a_number_of_layers_that_no_model_has_is_refused_before_it_is_counted_ou
 
 
 @pytest.mark.parametrize(
-    "key", ["mamba_d_state", "ssm_state_size", "linear_num_key_heads", "linear_attn_config", "conv_L_cache", "lru_width"]
-)
-def test_layers_that_keep_a_state_are_refused(key: str) -> None:
-    with pytest.raises(ModelError, match=f"{key} tell of layers that keep a state"):
+    "key",
+    ["mamba_d_state", "ssm_state_size", "linear_num_key_heads", "linear_attn_config", "conv_L_cache", "lru_width",
+     "hybrid_layer_pattern", "layers_block_type", "attn_layer_period", "compress_ratios", "layernorm_linear_attention_alpha"],
+)  # fmt: skip
+def test_layers_whose_cache_is_not_known_are_refused(key: str) -> None:
+    with pytest.raises(ModelError, match=f"{key} tell of layers whose cache is not known"):
         shape_of(**{key: 16})
     assert shape_of(**{key: None}).unread == ()
 
@@ -228,7 +231,13 @@ def test_a_language_model_nested_beside_a_vision_tower_is_read(levels: str) -> N
     assert (found.hidden, found.layers) == (256, 2)
     assert found.quantization is not None
     assert found.quantization.name == "fp8"
-    assert found.unread == ()
+
+
+def test_a_tower_whose_size_nobody_says_is_listed() -> None:
+    nested = {"model_type": "kimi_k25", "text_config": CONFIG, "vision_config": {"hidden_size": 8}}
+    assert shape_from_config(nested, stored_dtype=None).unread == ("vision_config",)
+    assert shape_from_config(nested | {"other_params": 7}, stored_dtype=None).unread == ()
+    assert shape_from_config(nested | {"vision_config": None}, stored_dtype=None).unread == ()
 
 
 def test_nested_quantization_configs_that_disagree_are_refused() -> None:

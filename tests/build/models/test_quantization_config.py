@@ -116,6 +116,12 @@ def test_two_configs_that_agree_are_one(config: dict[str, Any]) -> None:
     assert (found.name, found.format, found.group_size) == ("W4A16_AWQ", "int4", 128)
 
 
+def test_capitals_are_no_disagreement() -> None:
+    found = read({"quant_algo": "FP8"}, {"quantization": {"quant_algo": "fp8"}})
+    assert found is not None
+    assert found.format == "fp8"
+
+
 @pytest.mark.parametrize(
     ("config", "told"),
     [

@@ -60,6 +60,8 @@ def test_a_head_size_that_does_not_fit_is_shown_beside_what_is_stored() -> None:
     [
         ({"hidden_size": 128, "head_dim": 32}, r"model\.embed_tokens\.weight is \[1024, 256\].*hidden_size = 128"),
         ({"num_key_value_heads": 2}, r"k_proj\.weight is \[128, 256\].*num_key_value_heads x head_dim = 64"),
+        ({"vocab_size": 2048}, r"embed_tokens\.weight is \[1024, 256\].*vocab_size = 2048"),
+        ({"intermediate_size": 1024}, r"mlp\.gate_proj\.weight is \[512, 256\].*intermediate_size = 1024"),
         ({"num_hidden_layers": 4}, "there are no tensors of layers 2 to 3, config.json says num_hidden_layers 4"),
         ({"num_hidden_layers": 1}, "there are tensors of layer 1, config.json says num_hidden_layers 1"),
     ],
@@ -97,6 +99,14 @@ def test_a_model_without_a_head_must_be_tied() -> None:
     with pytest.raises(ModelError, match=r"there is no lm_head\.weight"):
         check(CONFIG, headless)
     check(CONFIG | {"tie_word_embeddings": True}, headless)
+
+
+@pytest.mark.parametrize("told", [{"quant_method": "awq", "bits": 4, "group_size": 128}, {"quant_method": "fp8"}])
+def test_quantization_that_no_tensor_shows_is_not_believed(told: dict[str, Any]) -> None:
+    quantized = CONFIG | {"quantization_config": told}
+    with pytest.raises(ModelError, match="all tensors are plain floats without scales"):
+        check(quantized, tensors_of(CONFIG))
+    check(quantized, tensors_of(CONFIG, **{"model.layers.0.mlp.up_proj.weight_scale": ("F32", (1,))}))
 
 
 def test_towers_and_layers_named_for_further_tokens_have_sizes_of_their_own() -> None:

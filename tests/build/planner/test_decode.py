@@ -73,6 +73,13 @@ def test_attention_data_parallelism_gives_each_rank_its_own_requests() -> None:
     assert model(tensor=2, attention_data=True).step_bytes(8, 10).kv == model().step_bytes(4, 10).kv
 
 
+def test_pipeline_stages_work_on_parts_of_the_requests_at_once() -> None:
+    one, two = model(), model(pipeline=2)
+    assert two.tokens_per_s(64, 200) == pytest.approx(64 / one._reading_time(32, 200))
+    assert one.tokens_per_s(64, 200) < two.tokens_per_s(64, 200) < 2 * one.tokens_per_s(64, 200)
+    assert two.tokens_per_s(1, 200) == one.tokens_per_s(1, 200)
+
+
 def test_without_a_measured_run_speed_is_the_bandwidths_upper_bound_and_called_derived() -> None:
     made = plan()
     assert [row.concurrency for row in made.decode] == [1, 8, 16, 32, 64]
@@ -108,7 +115,7 @@ def test_a_run_faster_than_the_bound_does_not_make_time_negative() -> None:
 
 def test_concurrencies_without_room_have_no_row() -> None:
     rows = plan(kv_cache_tokens=10 * 512).decode
-    assert [row.concurrency for row in rows] == [1, 8]
+    assert [row.concurrency for row in rows] == [1, 8, 10]
 
 
 def test_a_machine_whose_memory_speed_is_not_known_has_no_decode_rows() -> None:

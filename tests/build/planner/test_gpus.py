@@ -36,20 +36,35 @@ def test_what_was_logged_as_free_is_taken_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "name"), [("h200", "H200-SXM"), ("B200", "B200-SXM"), ("gb200", "GB200"), ("4090", "RTX-4090")]
+    ("words", "name"),
+    [
+        ("h200", "H200-SXM"),
+        ("B200", "B200-SXM"),
+        ("gb200", "GB200"),
+        ("4090", "RTX-4090"),
+        ("rtx4090", "RTX-4090"),
+        ("RTX 4090", "RTX-4090"),
+        ("NVIDIA H200", "H200-SXM"),
+        ("h100nvl", "H100-NVL-94"),
+        ("h100-sxm", "H100-80-SXM"),
+        ("rtx-pro-6000", "RTX-PRO-6000-BW"),
+    ],
 )
-def test_a_part_of_a_name_is_enough(part: str, name: str) -> None:
-    assert hardware_called(part).name == name
+def test_whole_words_of_a_name_are_enough(words: str, name: str) -> None:
+    assert hardware_called(words).name == name
 
 
-@pytest.mark.parametrize(("wrong", "offered"), [("h100", "H100-80-SXM, H100-NVL-94"), ("h20", "H200-SXM"), ("mi300", "cpu")])
-def test_a_name_that_is_none_or_several_offers_the_nearest(wrong: str, offered: str) -> None:
-    if wrong == "h20":
-        assert hardware_called(wrong).name == offered
-        return
+@pytest.mark.parametrize("other", ["h20", "l4", "a10", "b20", "h2", "200", "mi300", "", " ", "sxm4"])
+def test_a_gpu_that_is_not_in_the_table_never_becomes_another_one(other: str) -> None:
     with pytest.raises(UsageError) as refused:
-        hardware_called(wrong)
-    assert offered in str(refused.value)
+        hardware_called(other)
+    assert "H200-SXM" in str(refused.value)
+
+
+def test_a_name_of_several_gpus_lists_them() -> None:
+    with pytest.raises(UsageError, match="more than one") as refused:
+        hardware_called("h100")
+    assert "H100-80-SXM, H100-NVL-94" in str(refused.value)
 
 
 def test_the_cpu_is_the_default_and_can_be_named() -> None:

@@ -189,6 +189,28 @@ def test_kimi_as_published_is_not_for_tensorrt_llm_and_the_choices_are_said() ->
     assert made.kv_bytes_per_token == 35_136
 
 
+def test_a_model_that_is_published_quantized_can_be_planned_as_an_unquantized_copy() -> None:
+    refused = plan_shape("kimi-k2.6", tensor_parallel=8, weights="w4a8_awq")
+    (problem,) = refused.problems
+    assert (problem.code, problem.legal_alternatives) == ("input", ())  # as it is it would be refused too
+    assert "shape:kimi-k2.6@bf16" in problem.message
+    assert plan_shape("kimi-k2.6@bf16", tensor_parallel=8, weights="w4a8_awq").legal
+    assert alternatives(plan_shape("deepseek-v3", tensor_parallel=8, weights="w4a8_awq"), "input") == ("as_is",)
+
+
+def test_a_target_is_not_offered_instead_of_itself() -> None:
+    windowed = {"architectures": ["MistralForCausalLM"], "sliding_window": 128}
+    assert alternatives(plan(windowed, target="torch"), "architecture") == ("target tensorrt", "target trtllm-pytorch")
+
+
+def test_tensors_that_fail_alike_are_one_problem() -> None:
+    made = plan(LLAMA_7B, target="tensorrt", weights="fp8", tensor_parallel=32)
+    assert made.legal
+    made = plan(LLAMA_7B | {"intermediate_size": 11010}, target="tensorrt", weights="fp8", tensor_parallel=4)
+    (problem,) = made.problems
+    assert "model.layers.*.mlp.gate_proj, up_proj, down_proj: 11010 does not divide among 4 ranks" in problem.message
+
+
 def test_glm_is_counted_with_the_indexers_it_has() -> None:
     made = plan_shape("glm-5.2", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
     assert made.legal

@@ -88,7 +88,8 @@ def test_verdict_reasons_and_alternatives_are_in_words() -> None:
     text = words(plan)
     assert f"Plan of shape:kimi-k2.6 for 8 × H200-SXM: refused, {len(plan.problems)} problem" in text
     for problem in plan.problems:
-        assert f"✗ {problem.message} legal instead, nearest first: {', '.join(problem.legal_alternatives)}" in text
+        order = ", nearest first" if len(problem.legal_alternatives) > 1 else ""
+        assert f"✗ {problem.message} legal instead{order}: {', '.join(problem.legal_alternatives)}" in text
     assert "refused" not in words(PLANS["legal"]())
     assert "Verdict: legal" in words(PLANS["legal"]())
 
