@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from roundhouse.errors import ModelError
 
@@ -19,11 +22,16 @@ _SINGLE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
 _MAX_HEADER_BYTES = 100_000_000
 _TORCH_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+_DTYPE_BYTES = {
+    **dict.fromkeys(("F64", "I64", "U64"), 8),
+    **dict.fromkeys(("F32", "I32", "U32"), 4),
+    **dict.fromkeys(("BF16", "F16", "I16", "U16"), 2),
+    **dict.fromkeys(("U8", "I8", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0"), 1),
+}
 _MISSING_HINT = "Download the folder again; nothing was loaded."
 
 
-@dataclass(frozen=True)
-class StoredTensor:
+class StoredTensor(NamedTuple):
     """One tensor of a checkpoint: safetensors dtype name (``BF16``, ``U8``, ``F8_E4M3``…), shape, bytes, file."""
 
     name: str
@@ -68,20 +76,22 @@ def read_checkpoint(folder: Path) -> Checkpoint:
         ModelError: a shard named by the index is missing, a stray one lies beside the index, a file
             is truncated, or a tensor stands in no file or in two. All names are listed.
     """
-    files = _files(folder)
+    index = _index(folder)
+    files = _files(folder, index)
     tensors: dict[str, StoredTensor] = {}
     for file in files:
         for tensor in _read_header(folder / file):
             if tensor.name in tensors:
                 raise ModelError(f"tensor {tensor.name} is in both {tensors[tensor.name].file} and {file}", hint=_MISSING_HINT)
             tensors[tensor.name] = tensor
-    _check_index(folder, tensors)
+    for name, file in (index or {}).items():
+        if name not in tensors:
+            raise ModelError(f"{_INDEX} places {name} in {file}, which does not hold it", hint=_MISSING_HINT)
     return Checkpoint(folder=folder, files=files, tensors=tensors)
 
 
-def _files(folder: Path) -> tuple[str, ...]:
+def _files(folder: Path, index: dict[str, str] | None) -> tuple[str, ...]:
     present = sorted(path.name for path in folder.glob("*.safetensors") if not path.match(OTHER_FORM))
-    index = _index(folder)
     if index is None:
         if present == [_SINGLE]:
             return (_SINGLE,)
@@ -107,18 +117,12 @@ def _index(folder: Path) -> dict[str, str] | None:
     try:
         weight_map = json.loads(path.read_text())["weight_map"]
         return {str(name): str(file) for name, file in weight_map.items()}
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise ModelError(f"{path} is not a safetensors index", hint=_MISSING_HINT) from None
 
 
-def _check_index(folder: Path, tensors: dict[str, StoredTensor]) -> None:
-    for name, file in (_index(folder) or {}).items():
-        if name not in tensors:
-            raise ModelError(f"{_INDEX} places {name} in {file}, which does not hold it", hint=_MISSING_HINT)
-
-
 def _read_header(path: Path) -> list[StoredTensor]:
-    size = path.stat().st_size
+    size, file = path.stat().st_size, path.name
     try:
         with path.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
@@ -131,9 +135,24 @@ def _read_header(path: Path) -> list[StoredTensor]:
                 continue
             start, stop = entry["data_offsets"]
             end = max(end, stop)
-            tensors.append(StoredTensor(name, entry["dtype"], tuple(entry["shape"]), stop - start, path.name))
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+            dtype, shape = entry["dtype"], tuple(entry["shape"])
+            if _bytes_of(dtype, shape) not in (None, stop - start) or stop < start:
+                raise ValueError(f"{name} cannot be")
+            tensors.append(StoredTensor(name, dtype, shape, stop - start, file))
+    except (struct.error, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise ModelError(f"{path} is not a safetensors file", hint=_MISSING_HINT) from None
     if 8 + length + end != size:
         raise ModelError(f"{path} has {size:,} bytes, its header promises {8 + length + end:,}", hint=_MISSING_HINT)
     return tensors
+
+
+@lru_cache(maxsize=4096)
+def _bytes_of(dtype: str, shape: tuple[int, ...]) -> int | None:
+    """Bytes that a dtype and a shape make; None for a dtype whose elements are not whole bytes, or that is not known.
+
+    Raises:
+        ValueError: they are not a name and whole numbers from 0 on.
+    """
+    if not isinstance(dtype, str) or any(type(size) is not int or size < 0 for size in shape):
+        raise ValueError("not a dtype and a shape")
+    return _DTYPE_BYTES[dtype] * math.prod(shape) if dtype in _DTYPE_BYTES else None

@@ -94,7 +94,8 @@ def plan(
     from .plan import make_plan
 
     plans, names = [], []
-    for source, device in product(sources, gpu or [None]):
+    devices: list[str | None] = [*gpu] if gpu else [None]
+    for source, device in product(sources, devices):
         recipe = recipe_for(
             source,
             settings,

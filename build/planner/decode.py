@@ -9,6 +9,7 @@ were measured are given as they were (*measured*).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -116,7 +117,8 @@ class DecodeModel:
         moe = self.shape.moe
         if moe is None:
             return 0.0
-        return moe.experts * (1 - (1 - moe.experts_per_token / moe.experts) ** tokens)
+        missed = math.pow(1 - moe.experts_per_token / moe.experts, tokens)
+        return moe.experts * (1 - missed)
 
     def _is_read(self, parameter: Parameter) -> bool:
         if parameter.part == "embedding":

@@ -246,5 +246,5 @@ def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory, har
             legal_alternatives=("bf16",),
         )
         for p in inventory.parameters
-        if p.fused or len(p.shape) > 2
+        if p.fused or (len(p.shape) > 2 and (p.part != "other" or p.name in inventory.unknown))
     ]

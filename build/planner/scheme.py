@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from fnmatch import fnmatch
 
 from ..models.parameters import Parameter, part_and_split
 from ..models.shape import InputQuantization
@@ -24,14 +22,12 @@ class Scheme:
 
     routed: WeightFormat
     linear: WeightFormat
-    excluded: tuple[str, ...] = ()
-    """Patterns of names that stay 16-bit although they are linears."""
     stored: bool = False
     """Whether bytes as stored in files are what counts, where there are files."""
 
     def format_of(self, parameter: Parameter) -> WeightFormat:
         """The format of one parameter."""
-        if not parameter.is_linear or any(_matches(parameter.name, pattern) for pattern in self.excluded):
+        if not parameter.is_linear or (self.stored and parameter.excluded):
             return BF16
         return self.routed if parameter.part == "routed_expert" else self.linear
 
@@ -41,7 +37,7 @@ class Scheme:
         for size in shape:
             elements *= size
         if self.stored and parameter.stored_bytes is not None:
-            return -(-parameter.stored_bytes * elements // parameter.elements)
+            return -(-parameter.stored_bytes * elements // max(1, parameter.elements))
         form = self.format_of(parameter)
         if form is BF16:
             return 2 * elements
@@ -80,16 +76,10 @@ def as_stored(quantization: InputQuantization | None) -> Scheme:
         return Scheme(BF16, BF16, stored=True)
     form = format_called(quantization.format, quantization.group_size)
     experts_only = quantization.format == "mxfp4"
-    return Scheme(form, BF16 if experts_only else form, excluded=quantization.excluded, stored=True)
+    return Scheme(form, BF16 if experts_only else form, stored=True)
 
 
 def _scheme(recipe: Recipe, formats: dict[str, WeightFormat]) -> Scheme:
     known = {"bf16": BF16, "nvfp4": NVFP4, "w4a8_awq": formats["int4_awq"], **formats}
     form = known[recipe.weights]
     return Scheme(form, BF16 if recipe.quantize_scope == "routed_experts" else form)
-
-
-def _matches(name: str, pattern: str) -> bool:
-    if pattern.startswith("re:"):
-        return re.match(pattern.removeprefix("re:"), name.removesuffix(".weight")) is not None
-    return fnmatch(name, f"*{pattern}*")

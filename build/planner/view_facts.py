@@ -95,7 +95,7 @@ def weights_text(report: PlanReport) -> str:
         if before is None:
             return "as_is"
         known = before.format is not None and before.format not in before.name.lower()
-        form = [before.format] if known and before.format != "fp8_block" else []
+        form = [str(before.format)] if known and before.format != "fp8_block" else []
         unit = "blocks of" if before.format == "fp8_block" else "group"
         group = [f"{unit} {before.group_size}"] if before.group_size else []
         return f"as_is: {', '.join([before.name, *form, *group])}"

@@ -117,7 +117,7 @@ def test_no_norm_may_change_where_nothing_compensates(build_engine, tmp_path: Pa
 
 def test_experts_that_were_left_unquantized_are_noticed(tmp_path: Path, tiny_engine: Engine) -> None:
     """A fused expert tensor is no matrix, so nothing quantizes it: its bytes must not pass as done."""
-    from roundhouse.build.planner.weight_bytes import is_quantized
+    from roundhouse.build.planner.scheme import is_quantized_name
 
     manifest = tiny_engine.manifest
     base = read_model(Path(manifest.recipe.model))
@@ -128,6 +128,6 @@ def test_experts_that_were_left_unquantized_are_noticed(tmp_path: Path, tiny_eng
         load_file(base.folder / "model.safetensors") | {"model.layers.0.mlp.experts": experts}, folder / "model.safetensors"
     )
     changed = read_model(folder)
-    assert not is_quantized(changed.checkpoint.tensors["model.layers.0.mlp.experts"], manifest.recipe)
+    assert not is_quantized_name("model.layers.0.mlp.experts", (4, 512, 256), manifest.recipe)
     with pytest.raises(VerifyError, match=r"model\.layers\.0\.mlp\.experts is missing"):
         verify_checkpoint(changed, tiny_engine.checkpoint, manifest.recipe, manifest.plan, lambda done, total: None)

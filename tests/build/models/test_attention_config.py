@@ -36,9 +36,9 @@ QWENS = ("qwen2", "qwen2_moe", "qwen3", "qwen3_moe")
 def test_windows_of_configs_that_name_no_layer_types(family: str) -> None:
     from transformers import AutoConfig
 
-    choices: dict[str, tuple[Any, ...]] = {"num_hidden_layers": (1, 31), "sliding_window": (ABSENT, None, 64)}
+    choices: dict[str, tuple[Any, ...]] = {"num_hidden_layers": (31,), "sliding_window": (ABSENT, None, 64)}
     if family in QWENS:
-        choices |= {"use_sliding_window": (ABSENT, True, False), "max_window_layers": (ABSENT, 0, 3, 100)}
+        choices |= {"use_sliding_window": (ABSENT, True, False), "max_window_layers": (ABSENT, 3)}
     if family in ("gemma3_text", "cohere2"):
         choices |= {"sliding_window_pattern": (ABSENT, 1, 3)}
     for values in itertools.product(*choices.values()):
@@ -110,7 +110,7 @@ def test_half_a_latent_is_refused(key: str) -> None:
         shape_of(**LATENT | {key: None})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data(), layers=st.integers(1, 90))
 def test_indexer_layers_are_those_of_transformers(data: st.DataObject, layers: int) -> None:
     from transformers import GlmMoeDsaConfig

@@ -81,6 +81,35 @@ def test_a_broken_index_is_refused(sharded: Path, text: str) -> None:
         read_checkpoint(sharded)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": ["x"]},
+        {"shape": [2, -1]},
+        {"shape": [3]},
+        {"shape": [True]},
+        {"shape": 5},
+        {"dtype": 7},
+        {"dtype": "F64"},
+        {"data_offsets": [8, 0]},
+        {"data_offsets": [0]},
+    ],
+)
+def test_a_header_that_contradicts_itself_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    entry = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **changes}
+    header = json.dumps({"a": entry}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
+    with pytest.raises(ModelError, match="is not a safetensors file"):
+        read_checkpoint(tmp_path)
+
+
+def test_a_header_of_endless_depth_is_refused(tmp_path: Path) -> None:
+    header = b'{"a":' * 100_000
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(ModelError, match="is not a safetensors file"):
+        read_checkpoint(tmp_path)
+
+
 def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"no \*\.safetensors"):
         read_checkpoint(tmp_path)
