@@ -23,10 +23,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON on stan
 
 
 def print_json(value: object) -> None:
-    """Write one JSON value, and nothing else, to standard output."""
+    """Write one JSON value, and nothing else, to standard output.
+
+    Raises:
+        ValueError: a number in it is not finite; JSON has no word for that, and readers differ in what they make of one.
+    """
     import json
 
-    typer.echo(json.dumps(value, indent=2, default=str))
+    typer.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 
 
 def progress_terminal() -> BuildTerminal:

@@ -4,23 +4,49 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Hashable
+import reprlib
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, ValidationInfo, field_validator, model_validator
 
 from roundhouse.errors import RecipeError
 
-__all__ = ["Calibration", "Guard", "Recipe", "Target", "Weights", "parse_yaml", "read_recipe", "recipe_from"]
+from .recipe_yaml import is_manageable, parse_yaml
+
+__all__ = ["Calibration", "Guard", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
 
 Target = Literal["torch", "tensorrt", "trtllm-pytorch"]
 Weights = Literal["bf16", "fp8", "int4_awq", "w4a8_awq", "nvfp4", "as_is"]
 Guard = Literal["off", "tags", "tags+content"]
 
 
-class Calibration(BaseModel):
+_ENDLESS = 2**63
+"""Whole numbers from here on would end in arithmetic that floats cannot follow."""
+
+
+class _Keys(BaseModel):
+    """Keys of a recipe, checked as they come from YAML."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
+            raise ValueError("it takes neither true nor false")
+        return value
+
+    @field_validator("*")
+    @classmethod
+    def _no_number_is_endless(cls, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) >= _ENDLESS:
+            raise ValueError("nothing is so large")
+        return value
+
+
+class Calibration(_Keys):
     """Which text the quantizer sees, and how much work it spends.
 
     ``samples`` windows of ``tokens`` tokens each; AWQ searches its scales in steps of ``alpha_step``
@@ -30,8 +56,6 @@ class Calibration(BaseModel):
     the memory and a fraction of the time. Weights are stored the same way.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     text: Path | None = None
     samples: int = Field(default=4, ge=1)
     tokens: int = Field(default=96, ge=8)
@@ -39,15 +63,13 @@ class Calibration(BaseModel):
     arithmetic: Literal["auto", "bfloat16", "float32"] = "auto"
 
 
-class Recipe(BaseModel):
+class Recipe(_Keys):
     """Everything a build needs to know. Unknown keys are errors.
 
     ``memory_fraction``, ``kv_cache_bytes`` and ``kv_cache_tokens`` exclude each other. ``name``,
     ``guard``, ``page_tokens``, limits and memory keys do not change an engine's bytes on the `torch`
     target: there they are defaults that `serve` and `generate` may override.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(min_length=1)
     name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
@@ -75,7 +97,7 @@ class Recipe(BaseModel):
     guard_sample: float = Field(default=0.0, ge=0, le=1)
     calibration: Calibration = Calibration()
     seed: int = Field(default=0, ge=0, lt=2**63)
-    target_options: dict[str, Any] = Field(default_factory=dict)
+    target_options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _keys_that_go_together(self) -> Self:
@@ -106,21 +128,14 @@ def read_recipe(path: Path) -> Recipe:
     return recipe_from(data, where=f"recipe {path}")
 
 
-def parse_yaml(text: str) -> Any:
-    """Parse YAML with the booleans of YAML 1.2 (``off`` is a word) and without silently repeated keys.
-
-    Raises:
-        yaml.YAMLError: it is not YAML, or a key stands twice.
-    """
-    return yaml.load(text, Loader=_RecipeLoader)  # a SafeLoader subclass
-
-
 def recipe_from(data: dict[str, Any], *, where: str = "recipe") -> Recipe:
     """Check a mapping of recipe keys.
 
     Raises:
         RecipeError: with one line per wrong key; an unknown key names the nearest valid one.
     """
+    if not is_manageable(data):
+        raise RecipeError(f"{where} is nested too deeply or holds too much", hint="Recipes are a few keys and their values.")
     try:
         return Recipe.model_validate(data)
     except ValidationError as error:
@@ -138,37 +153,13 @@ def _explain(problem: dict[str, Any]) -> str:
         nearest = difflib.get_close_matches(path[-1], known, n=1, cutoff=0.5)
         return f"unknown key {key!r}" + (f" (did you mean {nearest[0]!r}?)" if nearest else "")
     if path[-1:] == ["int"] or path[-1:] == ["literal['auto']"]:  # the two forms of one key
-        return f"{path[0]}: expected auto or a whole number (got {problem['input']!r})"
+        return f"{path[0]}: expected auto or a whole number (got {reprlib.repr(problem['input'])})"
     if problem["type"] == "literal_error":
         allowed = re.findall(r"'([^']+)'", str(problem["ctx"]["expected"]))
         nearest = difflib.get_close_matches(str(problem["input"]), allowed, n=1, cutoff=0.5)
         guess = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        return f"{key}: {problem['input']!r} is not one of {', '.join(allowed)}{guess}"
+        return f"{key}: {reprlib.repr(problem['input'])} is not one of {', '.join(allowed)}{guess}"
     if problem["type"] == "missing":
         return f"the key {key!r} is missing"
     message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message} (got {problem['input']!r})" if key else message
-
-
-class _RecipeLoader(yaml.SafeLoader):
-    """YAML lets a later key silently replace an earlier one, and PyYAML takes ``off`` for false; a recipe must not."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML's own class attribute
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} cannot be a key", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_BOOLEAN = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
-_RecipeLoader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOLEAN, list("tTfF"))
+    return f"{key}: {message} (got {reprlib.repr(problem['input'])})" if key else message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,8 @@ import yaml
 
 from roundhouse.errors import RecipeError
 
-from .recipe import Recipe, parse_yaml, read_recipe, recipe_from
+from .recipe import Recipe, read_recipe, recipe_from
+from .recipe_yaml import parse_yaml
 
 __all__ = ["GroupOption", "KvOption", "NameOption", "SetOption", "TargetOption", "WeightsOption", "recipe_for"]
 
@@ -55,4 +57,4 @@ def _value(key: str, text: str) -> Any:
     try:
         return parse_yaml(text)
     except yaml.YAMLError:
-        raise RecipeError(f"{key}: {text!r} is not a value") from None
+        raise RecipeError(f"{key}: {reprlib.repr(text)} is not a value") from None

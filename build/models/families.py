@@ -55,6 +55,7 @@ FAMILIES = {
     "Qwen3ForCausalLM": Family(biases=_QKVO, head_norms=True),
     "Qwen3MoeForCausalLM": Family(biases=_QKVO, head_norms=True),
     "Gemma3ForCausalLM": Family(biases=_QKVO, head_norms=True, layer_norms=4),
+    "Gemma3ForConditionalGeneration": Family(biases=_QKVO, head_norms=True, layer_norms=4),
     "GptOssForCausalLM": Family(biases=_QKVO, biased=True, sinks=True, router_bias="mlp.router.bias", expert_bias=True),
     "Glm4MoeForCausalLM": Family(biases=_QKV, chosen_head_norms=True, router_bias=_CORRECTED),
     "DeepseekV2ForCausalLM": Family(biases=_LATENT, mlp_bias=True),

@@ -8,13 +8,21 @@ from typing import Any, Literal
 from roundhouse.errors import ModelError
 
 from .config_reader import ConfigReader
-from .shape import InputQuantization
+from .shape import InputQuantization, Kernel
 
 __all__ = ["read_quantization"]
 
 _EXCLUDE_KEYS = ("ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers")
 _GROUP_KEYS = ("group_size", "q_group_size")
-_INT4_METHODS = ("awq", "gptq", "w4a16_awq", "w4a8_awq", "int4_awq")
+_INT4_KERNELS: dict[str, Kernel] = {
+    "awq": "int4_awq",
+    "int4_awq": "int4_awq",
+    "w4a16_awq": "int4_awq",
+    "w4a8_awq": "w4a8_awq",
+    "gptq": "gptq",
+    "compressed-tensors": "compressed_int4",
+}
+"""Names of quantizations to INT4, and whose kernels each needs."""
 
 _Format = Literal["fp8", "fp8_block", "int4", "nvfp4", "mxfp4"]
 _Meaning = tuple[_Format | None, int | None, int | None]
@@ -38,9 +46,12 @@ def read_quantization(reader: ConfigReader, quant_config: dict[str, Any] | None)
     from_config, from_file = _read(inline), _read(in_file)
     if from_config is None or from_file is None:
         return from_file or from_config
+    both = (from_config, from_file)
     bare = from_config.name.lower() == "modelopt"  # it says who quantized, the file says to what
-    groups = {from_config.group_size, from_file.group_size} - {None}
-    if (not bare and from_config.name.upper() != from_file.name.upper()) or len(groups) > 1:
+    names, kernels = {each.name.upper() for each in both}, {each.kernel for each in both}
+    same = len(names if None in kernels else kernels) == 1
+    groups = {each.group_size for each in both} - {None}
+    if not (bare or same) or len(groups) > 1:
         raise ModelError(
             f"two quantization configs disagree: {reader.where} says {_told(from_config)}, "
             f"hf_quant_config.json says {_told(from_file)}",
@@ -71,7 +82,17 @@ def _read(details: ConfigReader) -> InputQuantization | None:
         return None
     excluded = next((texts for key in _EXCLUDE_KEYS if (texts := _patterns(details, key))), ())
     form, group, bits = _meaning(name.lower(), details)
-    return InputQuantization(name=name, format=form, group_size=group, bits=bits, excluded=excluded)
+    kernel = _kernel(name.lower(), form, details)
+    return InputQuantization(name=name, format=form, kernel=kernel, group_size=group, bits=bits, excluded=excluded)
+
+
+def _kernel(name: str, form: _Format | None, details: ConfigReader) -> Kernel | None:
+    if form != "int4":
+        return form
+    groups = _details(details, "config_groups")
+    if name == "compressed-tensors" and any(_details(groups, key).object("input_activations") for key in groups.keys()):  # noqa: SIM118
+        return None  # INT4 weights times quantized activations: no format that is known here
+    return _INT4_KERNELS[name]
 
 
 def _patterns(details: ConfigReader, key: str) -> tuple[str, ...]:
@@ -90,9 +111,11 @@ def _meaning(name: str, details: ConfigReader) -> _Meaning:
         return groups.pop() if len(groups) == 1 else _UNKNOWN
     if name == "fp8":
         return _fp8(details.numbers("weight_block_size"))
+    if name == "fp8_block_scales":
+        return _fp8((128, 128))
     if name in _FP4:
         return _FP4[name]
-    if name in _INT4_METHODS:
+    if name in _INT4_KERNELS:
         return _int(details.optional_count("bits") or details.optional_count("w_bit") or 4, _group_size(details, default=128))
     return _UNKNOWN
 

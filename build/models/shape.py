@@ -6,7 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Indexer", "InputQuantization", "LatentAttention", "MixtureOfExperts", "ModelShape"]
+__all__ = ["Indexer", "InputQuantization", "Kernel", "LatentAttention", "MixtureOfExperts", "ModelShape"]
+
+Kernel = Literal["int4_awq", "w4a8_awq", "gptq", "compressed_int4", "fp8", "fp8_block", "nvfp4", "mxfp4"]
+"""Matrix products that already quantized weights ask a runtime for: the same bits are laid out and scaled in several ways."""
 
 
 class LatentAttention(BaseModel):
@@ -60,6 +63,8 @@ class InputQuantization(BaseModel):
     """As the config calls it: ``fp8``, ``compressed-tensors``, ``W4A16_AWQ``…"""
     format: Literal["fp8", "fp8_block", "int4", "nvfp4", "mxfp4"] | None
     """What the planner knows it as, or None when it does not: bytes then come from file headers only."""
+    kernel: Kernel | None = None
+    """Which kernels it needs, or None when that is not known."""
     group_size: int | None = None
     bits: int | None = None
     """Bits a weight, where the config says so: more is packed into one number of the files the fewer they are."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from roundhouse.errors import ModelError
 
 from .checkpoint import Checkpoint
+from .missing_tensors import missing_tensors
 from .parameters import in_tower, part_and_split
 from .shape import ModelShape
 
@@ -28,7 +29,13 @@ def check_shapes(shape: ModelShape, checkpoint: Checkpoint, folder: Path) -> Non
     # Experts are most names and say nothing that the rest of their layers does not.
     own = [name for name in checkpoint.tensors if ".experts." not in name and not in_tower(name) and name[:4] != "mtp."]
     wrong = list(_wrong_sizes(shape, checkpoint, own))
-    problems = [*wrong, *_wrong_layers(shape, own), *_no_head(shape, own), *_not_quantized(shape, checkpoint)]
+    problems = [
+        *wrong,
+        *_wrong_layers(shape, own),
+        *_no_head(shape, own),
+        *missing_tensors(shape, own),
+        *_not_quantized(shape, checkpoint),
+    ]
     if problems:
         shown = problems[:4] + ([f"and {len(problems) - 4} more"] if len(problems) > 4 else [])
         heads = any("head_dim" in problem for problem in wrong)

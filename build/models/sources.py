@@ -117,10 +117,11 @@ def look_up(source: str) -> tuple[ModelShape, Inventory]:
     Args:
         source: what :func:`fetch_model` takes, or ``shape:NAME`` for a shape that ships with the planner. Of a hub id
             only its configs are downloaded; a GGUF file is read by its header.
-        home: left as it is: nothing is converted, and nothing is written.
+
+    Nothing is converted, and nothing is written.
 
     Raises:
-        ModelError: nothing is there, or it cannot be read.
+        ModelError: nothing is there, it cannot be read, or it says too little without the files.
     """
     if source.startswith(SHAPE_PREFIX):
         return _from_config(shipped_config(source.removeprefix(SHAPE_PREFIX)), None, source)
@@ -141,6 +142,12 @@ def look_up(source: str) -> tuple[ModelShape, Inventory]:
 def _from_config(config: dict[str, Any], quant_config: dict[str, Any] | None, where: str) -> tuple[ModelShape, Inventory]:
     """A model of which there are no files; 16-bit floats are taken for granted when nobody says."""
     shape = shape_from_config(config, stored_dtype="bfloat16", quant_config=quant_config, where=where)
+    told = shape.quantization
+    if told is not None and told.format is None:
+        raise ModelError(
+            f"{where}: the weights are quantized ({told.name}) in a form whose bytes cannot be known without the files",
+            hint="Give the folder with its *.safetensors: their headers tell. Or plan the unquantized model.",
+        )
     return shape, inventory_from_shape(shape)
 
 

@@ -23,8 +23,8 @@ def warnings_of(fit: Fit) -> list[str]:
     shape, found = fit.shape, []
     if shape.dtype != "bf16" and fit.recipe.weights != "as_is":
         found.append(f"the input is {shape.dtype} ({shape.dtype_from}); it is converted to bf16")
-    if 0 < fit.budget.tokens < fit.max_seq_len:
-        found.append(f"the pool holds {fit.budget.tokens:,} tokens, less than one request of max_seq_len {fit.max_seq_len:,}")
+    if fit.budget.tokens > 0 and not fit.requests_that_fit(fit.max_seq_len):
+        found.append(f"the pool holds {fit.budget.tokens:,} tokens, not one request of max_seq_len {fit.max_seq_len:,}")
     return found
 
 
@@ -73,6 +73,8 @@ def _about_gpus(fit: Fit) -> list[str]:
         found.append(f"attention data parallelism: every rank holds attention{whole} whole, and the cache of its own requests")
     elif shape.latent is not None:
         found.append("every rank keeps latents whole")
+    if any(parameter.part == "absorbed" for parameter in fit.parameters):
+        found.append("the runtime's second copy of kv_b_proj is counted in 16 bits, whatever the weights are")
     elif fit.parallel.attention > shape.kv_heads:
         found.append(f"{shape.kv_heads} key/value heads are repeated on {fit.parallel.attention} ranks")
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from itertools import product
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +14,9 @@ from roundhouse.errors import UsageError
 from ..command_options import JsonOption, print_json
 from ..recipe_options import GroupOption, KvOption, SetOption, TargetOption, WeightsOption, recipe_for
 from ..terminal import answer_console
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 __all__ = ["plan"]
 
@@ -29,6 +34,7 @@ _RECIPE = "The recipe"
 
 
 def plan(
+    context: typer.Context,
     sources: _Sources = None,
     target: TargetOption = None,
     gpu: Annotated[
@@ -79,16 +85,14 @@ def plan(
     Exit code 3 when a recipe is not legal; every number that can be computed is still printed.
     """
     if published:
-        if sources:
-            raise UsageError(
-                "--published takes no model", hint="It shows the published numbers of its own models, all of them."
-            )
+        _refuse_beside_published(context)
         _show_published(json=json)
         return
     if not sources:
         raise UsageError(
             "say what to plan", hint="`roundhouse plan demo:smollm2` or `roundhouse plan shape:llama-3.1-8b --gpu l40s`"
         )
+    _check_price(price_per_gpu_hour, [])
     from ..models.sources import look_up
     from .gpus import hardware_called
     from .plan import make_plan
@@ -127,6 +131,7 @@ def plan(
         plans.append(
             make_plan(recipe, shape, inventory, hardware, request_tokens=request_tokens, price_per_gpu_hour=price_per_gpu_hour)
         )
+    _check_price(price_per_gpu_hour, plans)
     if json:
         from .report import json_of
 
@@ -137,6 +142,28 @@ def plan(
         answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans, names))
     if not all(made.legal for made in plans):
         raise typer.Exit(3)
+
+
+def _refuse_beside_published(context: typer.Context) -> None:
+    """Published numbers are of their own models, GPUs and recipes: nothing about them can be chosen."""
+    others = [parameter for parameter in context.command.params if parameter.name not in ("published", "json")]
+    given = [
+        "MODEL" if parameter.param_type_name == "argument" else parameter.opts[0]
+        for parameter in others
+        if (source := context.get_parameter_source(parameter.name or "")) is not None and source.name != "DEFAULT"
+    ]
+    if given:
+        raise UsageError(
+            f"--published takes no {', no '.join(given)}",
+            hint="It shows the published numbers of its own models, all of them; only --json goes with it.",
+        )
+
+
+def _check_price(price: float | None, plans: Sequence[Plan]) -> None:
+    """Refuse a price that is no number, or one from which none can be computed."""
+    prices = [price, *(row.price_per_million_tokens for made in plans for row in made.decode)]
+    if not all(math.isfinite(each) for each in prices if each is not None):
+        raise UsageError(f"--price-per-gpu-hour {price} is no price", hint="Give what one GPU costs for an hour, such as 2.50.")
 
 
 def _show_published(*, json: bool) -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from ..models.parameters import Parameter
 from ..models.shape import ModelShape
 from ..recipe import Recipe
+from .problems import Alternative, Problem, set_to
 from .scheme import as_stored, is_quantized
 from .sharding import Parallel, ranks_of
-from .support import Problem, allowed_groups
+from .support import allowed_groups
 
-__all__ = ["RANKS", "choose_group", "group_fits", "uncuttable"]
+__all__ = ["choose_group", "group_fits", "nearest_ranks", "uncuttable"]
 
 _GROUPS = (128, 64, 32, 16)
-RANKS = (1, 2, 4, 8, 16, 32)
-_SHOWN = 6
-"""Alternatives that are listed at most: the nearest."""
+_GROUPED = ("int4_awq", "w4a8_awq", "nvfp4")
+_MOST_RANKS = 64
+
+
+def nearest_ranks(shape: ModelShape, asked: int) -> list[int]:
+    """Other tensor parallelisms that a model's heads might allow, nearest first."""
+    counts = {n for n in range(1, _MOST_RANKS + 1) if shape.heads % n == 0 or n & (n - 1) == 0}
+    return sorted(counts - {asked}, key=lambda n: (abs(math.log2(n / asked)), n))
 
 
 def group_fits(size: int, ranks: int, group: int) -> bool:
@@ -26,33 +31,58 @@ def group_fits(size: int, ranks: int, group: int) -> bool:
     return size % ranks == 0 and (size // ranks) % group == 0
 
 
-def choose_group(recipe: Recipe, parameters: Sequence[Parameter], parallel: Parallel) -> tuple[int | None, list[Problem]]:
-    """The INT4 group size asked for or the largest that fits, and why it does not work when it does not."""
-    if recipe.weights not in ("int4_awq", "w4a8_awq"):
-        return None, []
+def choose_group(
+    recipe: Recipe, shape: ModelShape, parameters: Sequence[Parameter], parallel: Parallel
+) -> tuple[int | None, list[Problem]]:
+    """The group size asked for or the largest that fits, and why it does not work when it does not.
+
+    Of NVFP4 the group is given by the format: it is checked, and not returned as a choice.
+    """
+    kernels = allowed_groups(recipe, shape)
+    if recipe.weights not in _GROUPED:
+        return None, _stored_group(recipe, shape, kernels)
     linears = [parameter for parameter in parameters if is_quantized(parameter, recipe) and not parameter.mtp]
-    kernels = allowed_groups(recipe)
     usable = kernels or _GROUPS
+    fitting = [group for group in usable if not _misfits(linears, parallel, group)]
+    if recipe.weights == "nvfp4":
+        wanted: int | None = usable[0] if fitting else None
+        return None, [] if fitting else _group_problems(recipe, shape, linears, parallel, wanted, usable)
     if recipe.group_size == "auto":
-        fitting = [group for group in usable if not _misfits(linears, parallel, group)]
-        if fitting:
-            return fitting[0], []
-        group = None
-        misfits = _misfits(linears, parallel, usable[-1])
-    else:
-        group = recipe.group_size
-        if kernels is not None and group not in kernels:
-            message = f"group_size {group}: the {recipe.target} target's {recipe.weights} kernels take {_listed(kernels)} only"
-            legal = _choices(linears, parallel, usable, group)
-            return group, [Problem(code="group_size", where="group_size", message=message, legal_alternatives=legal)]
-        misfits = _misfits(linears, parallel, group)
-    legal = _choices(linears, parallel, usable, group or usable[0])
-    return group, [
+        return (fitting[0], []) if fitting else (None, _group_problems(recipe, shape, linears, parallel, None, usable))
+    group = recipe.group_size
+    if group in fitting:
+        return group, []
+    return group, _group_problems(recipe, shape, linears, parallel, group, usable)
+
+
+def _stored_group(recipe: Recipe, shape: ModelShape, kernels: tuple[int, ...] | None) -> list[Problem]:
+    """Whether the target has a kernel for the groups of an input that stays as it is."""
+    stored = shape.quantization.group_size if shape.quantization else None
+    if recipe.weights != "as_is" or kernels is None or stored in (None, *kernels):
+        return []
+    message = f"the input has groups of {stored}; the {recipe.target} target's kernels take {_listed(kernels)} only"
+    return [Problem(code="group_size", where="config.json", message=message)]
+
+
+def _group_problems(
+    recipe: Recipe,
+    shape: ModelShape,
+    linears: Sequence[Parameter],
+    parallel: Parallel,
+    group: int | None,
+    usable: Sequence[int],
+) -> list[Problem]:
+    alternatives = _choices(recipe, shape, usable, group or usable[0])
+    if group is not None and group not in usable and allowed_groups(recipe, shape) is not None:
+        message = f"group_size {group}: the {recipe.target} target's {recipe.weights} kernels take {_listed(usable)} only"
+        return [Problem(code="group_size", where="group_size", message=message, alternatives=alternatives)]
+    misfits = _misfits(linears, parallel, usable[-1] if group is None else group)
+    return [
         Problem(
             code="group_size",
             where=alike[0].name,
             message=f"{_names(alike)}: {_misfit_text(alike[0], parallel, group, usable)}",
-            legal_alternatives=legal[:_SHOWN],
+            alternatives=alternatives,
         )
         for alike in _alike(misfits, parallel)
     ]
@@ -62,44 +92,42 @@ def uncuttable(recipe: Recipe, shape: ModelShape, parameters: Iterable[Parameter
     """Everything that does not divide among the ranks and stages asked for; nothing is ever padded silently."""
     found: list[Problem] = []
 
-    def refuse(code: str, message: str, legal: Iterable[int]) -> None:
-        asked: int = getattr(recipe, code)
-        near = sorted(legal, key=lambda n: abs(math.log2(n / asked)))
-        found.append(Problem(code=code, where=code, message=message, legal_alternatives=tuple(map(str, near))))
+    def refuse(code: str, message: str, values: Iterable[int]) -> None:
+        found.append(Problem(code=code, where=code, message=message, alternatives=set_to(code, values)))
 
-    tensor, ranks = parallel.tensor, parallel.attention
-    heads_fit = [n for n in RANKS if _heads_fit(shape, n)]
+    tensor, ranks, others = parallel.tensor, parallel.attention, nearest_ranks(shape, parallel.tensor)
+    if shape.latent is None and shape.heads % shape.kv_heads:
+        message = f"{shape.heads} attention heads are no multiple of {shape.kv_heads} key/value heads"
+        found.append(Problem(code="heads", where="config.json", message=message))
     if shape.heads % ranks:
-        refuse("tensor_parallel", f"{shape.heads} attention heads do not divide among {ranks} ranks", heads_fit)
-    elif shape.latent is None and not _kv_heads_fit(shape, ranks):
+        refuse("tensor_parallel", f"{shape.heads} attention heads do not divide among {ranks} ranks", others)
+    elif shape.latent is None and shape.kv_heads % ranks and ranks % shape.kv_heads:
         message = (
             f"{shape.kv_heads} key/value heads neither divide among {ranks} ranks nor are repeated a whole number of times"
         )
-        refuse("tensor_parallel", message, heads_fit)
+        refuse("tensor_parallel", message, others)
     if tensor % parallel.expert:
         message = f"expert_parallel {parallel.expert} does not divide tensor_parallel {tensor}"
-        refuse("expert_parallel", message, [n for n in RANKS if tensor % n == 0])
+        refuse("expert_parallel", message, nearest_ranks(shape, parallel.expert))
     elif parallel.expert > 1 and shape.moe is None:
         refuse("expert_parallel", "the model has no experts", [1])
     elif shape.moe and shape.moe.experts % parallel.expert:
         message = f"{shape.moe.experts} experts do not divide among {parallel.expert} ranks"
-        legal = [n for n in RANKS if tensor % n == 0 and shape.moe.experts % n == 0]
-        refuse("expert_parallel", message, legal)
+        refuse("expert_parallel", message, nearest_ranks(shape, parallel.expert))
     if parallel.pipeline > shape.layers:
-        refuse("pipeline_parallel", f"{parallel.pipeline} stages for {shape.layers} layers", [1, shape.layers])
+        refuse("pipeline_parallel", f"{parallel.pipeline} stages for {shape.layers} layers", [shape.layers, 1])
     uneven: dict[tuple[int, int, int], list[Parameter]] = {}
     blocks, stored = _stored_blocks(recipe, shape), as_stored(shape.quantization)
     for parameter in parameters:
-        if parameter.mtp or parameter.part not in ("mlp", "routed_expert") or parameter.split == "none":
-            continue  # heads were looked at; words are padded by every runtime; shared experts go to fewer ranks instead
+        if parameter.mtp or parameter.part not in ("mlp", "routed_expert", "shared_expert") or parameter.split == "none":
+            continue  # heads were looked at; words are padded by every runtime
         size, cut = parameter.shape[1 if parameter.split == "inputs" else 0], ranks_of(parameter, parallel)
         block = blocks if parameter.is_linear and stored.format_of(parameter).bits < 16 else 1
         if size % cut or (size // cut) % block:
             uneven.setdefault((size, cut, block), []).append(parameter)
     for (size, cut, block), alike in uneven.items():
         unit = f"whole blocks of {block}" if block > 1 else "equal shards"
-        message = f"{_names(alike)}: {size} does not divide among {cut} ranks into {unit}"
-        refuse("tensor_parallel", message, [n for n in RANKS if size % n == 0 and (size // n) % block == 0])
+        refuse("tensor_parallel", f"{_names(alike)}: {size} does not divide among {cut} ranks into {unit}", others)
     return found
 
 
@@ -111,14 +139,6 @@ def _stored_blocks(recipe: Recipe, shape: ModelShape) -> int:
     if recipe.weights != "as_is" or shape.quantization is None or shape.quantization.format == "mxfp4":
         return 1
     return shape.quantization.group_size or 1
-
-
-def _heads_fit(shape: ModelShape, ranks: int) -> bool:
-    return shape.heads % ranks == 0 and (shape.latent is not None or _kv_heads_fit(shape, ranks))
-
-
-def _kv_heads_fit(shape: ModelShape, ranks: int) -> bool:
-    return shape.kv_heads % ranks == 0 or ranks % shape.kv_heads == 0
 
 
 def _misfits(linears: Iterable[Parameter], parallel: Parallel, group: int) -> list[Parameter]:
@@ -144,18 +164,21 @@ def _input_ranks(linear: Parameter, parallel: Parallel) -> int:
     return ranks_of(linear, parallel) if linear.split == "inputs" else 1
 
 
-def _choices(linears: Sequence[Parameter], parallel: Parallel, groups: Sequence[int], near: int) -> tuple[str, ...]:
-    """Legal (group size, tensor parallel) pairs: those of the tensor parallelism asked for first, then the nearest."""
-    pairs = [
-        (group, ranks)
-        for ranks in RANKS[: max(4, RANKS.index(parallel.tensor) + 1 if parallel.tensor in RANKS else 4)]
-        for group in groups
-        if ranks % parallel.expert == 0 and not _misfits(linears, replace(parallel, tensor=ranks), group)
-    ]
-    asked = parallel.tensor
-    pairs.sort(key=lambda pair: (abs(math.log2(pair[1] / asked)), abs(math.log2(pair[0] / near))))
-    return tuple(f"group {group} at tensor_parallel {ranks}" if asked > 1 else str(group) for group, ranks in pairs
-                 if asked > 1 or ranks == 1)  # fmt: skip
+def _choices(recipe: Recipe, shape: ModelShape, groups: Sequence[int], near: int) -> tuple[Alternative, ...]:
+    """(Group size, tensor parallel) pairs: those of the tensor parallelism asked for first, then the nearest."""
+    asked = recipe.tensor_parallel
+    nearest = sorted(groups, key=lambda group: abs(math.log2(group / near)))
+    if recipe.weights == "nvfp4":
+        return set_to("tensor_parallel", nearest_ranks(shape, asked), name_key=True)
+    alone = [1] if asked == 1 else [asked, *nearest_ranks(shape, asked)]
+    return tuple(
+        Alternative(
+            text=str(group) if asked == 1 else f"group {group} at tensor_parallel {ranks}",
+            changes={"group_size": group, "tensor_parallel": ranks},
+        )
+        for ranks in alone
+        for group in nearest
+    )
 
 
 def _misfit_text(linear: Parameter, parallel: Parallel, group: int | None, usable: Sequence[int]) -> str:

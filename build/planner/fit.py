@@ -13,9 +13,10 @@ from ..models.parameters import Inventory, Parameter
 from ..models.shape import ModelShape
 from ..recipe import Recipe
 from .decode import CONCURRENCIES, DecodeEstimate, DecodeModel, MeasuredRun, estimates, price_per_million
-from .divisibility import RANKS, choose_group, uncuttable
+from .divisibility import nearest_ranks
 from .kv_budget import KvBudget, kv_budget
 from .kv_layout import KvDtype, KvLayout, layout_for
+from .problems import Problem, set_to
 from .scheme import Scheme, as_stored, held_scheme
 from .sharding import (
     Parallel,
@@ -26,7 +27,7 @@ from .sharding import (
     stage_parameters,
     weight_bytes,
 )
-from .support import Problem, traits_of
+from .support import traits_of
 
 __all__ = ["Fit", "StageMemory", "decode_rows", "fit_of", "memory_problems"]
 
@@ -185,21 +186,23 @@ def fit_of(
     )
 
 
-def memory_problems(fit: Fit, inventory: Inventory) -> list[Problem]:
-    """No room for a page, or pools larger than what is free; with the nearest wider spread at which it would fit."""
+def memory_problems(fit: Fit) -> list[Problem]:
+    """No room for a page, or pools larger than what is free; with wider spreads at which it might fit."""
     kv, free, weights = fit.budget, fit.hardware.free_memory, fit.weights[fit.fullest]
-    if kv.pages and weights + kv.bytes <= free:
+    if kv.tokens and weights + kv.bytes <= free:
         return []
     if weights > free:
         message = f"weights ({weights:,} B on each GPU) exceed the {free:,} B of free memory on {fit.hardware.name}"
-    elif not kv.pages:
-        page = f"a page holds {kv.page_tokens} tokens and takes {fit.layout.bytes_per_token * kv.page_tokens:,} B"
+    elif not kv.tokens:
+        page = f"a page of each kind holds {kv.page_tokens} tokens and takes {fit.layout.bytes_per_token * kv.page_tokens:,} B"
         message = f"{kv.binding_limit} leaves no room for one page: {page}; weights take {weights:,} B of {free:,} B free"
     else:
         message = (
             f"weights ({weights:,} B) and KV pages ({kv.bytes:,} B) exceed the {free:,} B of free memory on {fit.hardware.name}"
         )
-    return [Problem(code="memory", where=kv.binding_limit, message=message, legal_alternatives=_wider(fit, inventory))]
+    wider = sorted(n for n in nearest_ranks(fit.shape, fit.parallel.tensor) if n > fit.parallel.tensor)
+    alternatives = set_to("tensor_parallel", wider, name_key=True)
+    return [Problem(code="memory", where=kv.binding_limit, message=message, alternatives=alternatives)]
 
 
 def decode_rows(fit: Fit, context: int, price: float | None, measured: Sequence[MeasuredRun]) -> list[DecodeEstimate]:
@@ -234,20 +237,3 @@ def _layout(recipe: Recipe, shape: ModelShape, parallel: Parallel, layers: range
         layers=layers,
         flashmla=recipe.kv_layout == "flashmla-fp8",
     )
-
-
-def _wider(fit: Fit, inventory: Inventory) -> tuple[str, ...]:
-    """The least tensor parallelism above the one asked for at which weights and a page fit and everything divides."""
-    if fit.recipe.target == "torch" or fit.recipe.kv_cache_bytes or fit.recipe.kv_cache_tokens:
-        return ()
-    for ranks in RANKS:
-        if ranks <= fit.parallel.tensor:
-            continue
-        recipe = fit.recipe.model_copy(update={"tensor_parallel": ranks})
-        parallel = parallel_of(recipe, fit.shape)
-        group, problems = choose_group(recipe, inventory.parameters, parallel)
-        if problems or uncuttable(recipe, fit.shape, inventory.parameters, parallel):
-            continue
-        if fit_of(recipe, fit.shape, inventory, fit.hardware, group, fit.request_tokens).budget.pages:
-            return (f"tensor_parallel {ranks}",)
-    return ()

@@ -51,10 +51,10 @@ def kv_budget(
     """
     page, at = recipe.page_tokens, context or max_seq_len
     fraction = recipe.memory_fraction or default_fraction
-    whole = layout.request_bytes(at, page)
     if recipe.kv_cache_tokens is not None:
         tokens = recipe.kv_cache_tokens
-        budget = tokens * layout.bytes_per_token if _is_linear(layout) else tokens * whole // at
+        at = min(at, tokens)  # fewer tokens than one request may have are those of one shorter request
+        budget = tokens * layout.bytes_per_token if _is_linear(layout) else tokens * layout.request_bytes(at, page) // at
         return _pool(layout, page, at, budget, "kv_cache_tokens")
     if recipe.kv_cache_bytes is not None:
         return _pool(layout, page, at, recipe.kv_cache_bytes, "kv_cache_bytes")

@@ -16,17 +16,15 @@ from roundhouse.errors import PlanRefusedError
 from ..hardware import Hardware
 from ..models.parameters import Inventory
 from ..models.shape import ModelShape
-from ..models.shipped import SHAPE_PREFIX
 from ..recipe import Recipe
 from .assumptions import assumptions_of, warnings_of
 from .decode import DecodeEstimate, MeasuredRun
-from .divisibility import choose_group, uncuttable
-from .fit import Fit, StageMemory, decode_rows, fit_of, memory_problems
+from .fit import StageMemory, decode_rows
 from .kv_layout import KvLayout
+from .legality import judge
+from .problems import Problem
 from .scheme import as_stored, is_quantized, written_scheme
-from .settle import settle
-from .sharding import parallel_of
-from .support import Problem, support_warnings, takes_as_is, unbuilt_reason, unsupported
+from .support import support_warnings, unbuilt_reason
 
 __all__ = ["Plan", "make_plan", "require_buildable", "require_legal"]
 
@@ -116,18 +114,8 @@ def make_plan(
         price_per_gpu_hour: in any currency; decode rows then carry a price.
         measured: decode rows of the same engine on the same hardware, from the history.
     """
-    recipe, assumptions = settle(recipe, shape, hardware)
-    parallel = parallel_of(recipe, shape)
-    group, group_problems = choose_group(recipe, inventory.parameters, parallel)
-    fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
-    problems = [
-        *_with_room(unsupported(recipe, shape, hardware), fit, inventory),
-        *_input_problems(recipe, shape, inventory, hardware),
-        *group_problems,
-        *uncuttable(recipe, shape, inventory.parameters, parallel),
-        *_too_long(shape, fit.max_seq_len),
-        *memory_problems(fit, inventory),
-    ]
+    judged = judge(recipe, shape, inventory, hardware, request_tokens)
+    recipe, fit, group = judged.fit.recipe, judged.fit, judged.group
     stages, layout, kv = fit.stages(), fit.layout, fit.budget
     decode_context = min(request_tokens or _USUAL_CONTEXT, fit.max_seq_len)
     decode = decode_rows(fit, decode_context, price_per_gpu_hour, measured)
@@ -135,7 +123,7 @@ def make_plan(
         recipe=recipe,
         shape=shape,
         hardware=hardware,
-        gpus=parallel.gpus,
+        gpus=fit.parallel.gpus,
         group_size=group,
         max_seq_len=fit.max_seq_len,
         request_tokens=fit.request_tokens,
@@ -159,9 +147,9 @@ def make_plan(
         quantized_modules=sum(p.count for p in inventory.parameters if is_quantized(p, recipe) and not p.mtp),
         decode=tuple(decode),
         decode_context=decode_context,
-        problems=tuple(problems),
-        warnings=(*support_warnings(recipe, shape), *warnings_of(fit)),
-        assumptions=(*assumptions, *assumptions_of(fit, inventory, decode, decode_context)),
+        problems=judged.problems,
+        warnings=(*support_warnings(recipe, shape, hardware), *warnings_of(fit)),
+        assumptions=(*judged.decided, *assumptions_of(fit, inventory, decode, decode_context)),
     )
 
 
@@ -197,54 +185,3 @@ def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, inventory: Inventory, g
     total = sum(written.bytes_of(parameter, parameter.shape) * parameter.count for parameter in inventory.parameters)
     own_kv_scales = recipe.kv_cache == "fp8" and recipe.weights != "as_is"
     return total + (2 * 4 * shape.layers if own_kv_scales else 0)
-
-
-def _with_room(problems: list[Problem], fit: Fit, inventory: Inventory) -> list[Problem]:
-    """Leave out weights that are legal and leave no room for one request, as long as others are left."""
-    found = []
-    for problem in problems:
-        if problem.code == "weights":
-            names = [name for name in problem.legal_alternatives if _has_room(name.split()[0], fit, inventory)]
-            problem = problem.model_copy(update={"legal_alternatives": tuple(names) or problem.legal_alternatives})
-        found.append(problem)
-    return found
-
-
-def _has_room(weights: str, fit: Fit, inventory: Inventory) -> bool:
-    recipe = fit.recipe.model_copy(update={"weights": weights, "group_size": "auto"})
-    group, problems = choose_group(recipe, inventory.parameters, fit.parallel)
-    other = fit_of(recipe, fit.shape, inventory, fit.hardware, group, fit.request_tokens)
-    return not problems and other.requests_that_fit(fit.request_tokens) > 0
-
-
-def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:
-    if max_seq_len <= shape.max_positions:
-        return []
-    message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
-    legal = (str(shape.max_positions),)
-    return [Problem(code="max_seq_len", where="max_seq_len", message=message, legal_alternatives=legal)]
-
-
-def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Hardware) -> list[Problem]:
-    """What about the input itself forbids what the recipe wants to do with it."""
-    if recipe.weights == "as_is":
-        return []
-    if shape.quantization is not None:
-        message = f"the input is already quantized ({shape.quantization.name}): {recipe.weights} needs an unquantized copy"
-        if recipe.model.startswith(SHAPE_PREFIX):
-            message += f" ({recipe.model}@bf16 plans one)"
-        legal = ("as_is",) if takes_as_is(recipe.target, shape, hardware) else ()
-        return [Problem(code="input", where="config.json", message=message, legal_alternatives=legal)]
-    if recipe.weights == "bf16":
-        return []
-    return [
-        Problem(
-            code="fused",
-            where=p.name,
-            message=f"{p.name}: {p.copies} experts of {list(p.shape)} in one tensor are no plain linears: "
-            f"they would stay at {(p.stored_bytes or 0) * p.count:,} B unquantized",
-            legal_alternatives=("bf16",),
-        )
-        for p in inventory.parameters
-        if p.fused or (len(p.shape) > 2 and (p.part != "other" or p.name in inventory.unknown))
-    ]

@@ -152,7 +152,7 @@ def report_of(plan: Plan) -> PlanReport:
         decode=tuple(DecodeReport(**row.model_dump()) for row in plan.decode),
         decode_context=plan.decode_context,
         legal=plan.legal,
-        problems=tuple(ProblemReport(**problem.model_dump()) for problem in plan.problems),
+        problems=tuple(ProblemReport.of(problem) for problem in plan.problems),
         warnings=plan.warnings,
         assumptions=plan.assumptions,
     )

@@ -11,6 +11,7 @@ from ..models.shape import InputQuantization
 from .decode import Basis
 from .fit import StageMemory
 from .kv_layout import KvDtype, KvField, KvGroup
+from .problems import Problem
 
 __all__ = [
     "DecodeReport",
@@ -175,3 +176,10 @@ class ProblemReport(Report):
     """The reason, for people."""
     legal_alternatives: tuple[str, ...]
     """What is legal instead, nearest first; empty when nothing is."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """The report of a plan's problem."""
+        return cls(
+            code=problem.code, where=problem.where, message=problem.message, legal_alternatives=problem.legal_alternatives
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -24,6 +25,8 @@ __all__ = [
     "weight_bytes",
 ]
 
+_BUILT_BLOCKS = {"int4_awq": 128, "w4a8_awq": 128, "nvfp4": 16}
+"""The largest groups of what is built."""
 _ATTENTION_PARTS = ("attention", "absorbed", "indexer")
 
 
@@ -37,6 +40,10 @@ class Parallel:
     attention_data: bool = False
     whole: tuple[str, ...] = ()
     """Parts that every rank holds whole on this target."""
+    uneven: tuple[str, ...] = ()
+    """Parts that go to fewer ranks where they do not divide: to as many as share out their whole blocks evenly."""
+    block: int = 1
+    """Elements that share a scale and stay together."""
 
     @property
     def gpus(self) -> int:
@@ -55,8 +62,15 @@ def parallel_of(recipe: Recipe, shape: ModelShape) -> Parallel:
     whole = traits.whole_latent if shape.latent else ()
     if recipe.attention_data_parallel:
         whole = (*whole, *traits.whole_attention_data)
+    stored = (shape.quantization.group_size if shape.quantization else None) or 1
     return Parallel(
-        recipe.tensor_parallel, recipe.pipeline_parallel, recipe.expert_parallel, recipe.attention_data_parallel, whole
+        tensor=recipe.tensor_parallel,
+        pipeline=recipe.pipeline_parallel,
+        expert=recipe.expert_parallel,
+        attention_data=recipe.attention_data_parallel,
+        whole=whole,
+        uneven=traits.shared_unevenly if shape.latent else (),
+        block=stored if recipe.weights == "as_is" else _BUILT_BLOCKS.get(recipe.weights, 1),
     )
 
 
@@ -89,6 +103,9 @@ def ranks_of(parameter: Parameter, parallel: Parallel) -> int:
         return max(1, parallel.tensor // parallel.expert)
     if parameter.part in parallel.whole:
         return 1
+    if parameter.part in parallel.uneven and parameter.split != "none":
+        size = parameter.shape[1 if parameter.split == "inputs" else 0]
+        return math.gcd(size // parallel.block, parallel.tensor) if size % parallel.block == 0 else parallel.tensor
     belongs_to_attention = parameter.part in _ATTENTION_PARTS or (parameter.part == "bias" and "attn" in parameter.name)
     return parallel.attention if belongs_to_attention else parallel.tensor
 

@@ -13,12 +13,13 @@ from pydantic import BaseModel, ConfigDict
 from ..hardware import Hardware
 from ..models.shape import ModelShape
 from ..recipe import Recipe
+from .problems import Alternative, Problem, set_to
 
 __all__ = [
-    "Problem",
     "Traits",
     "allowed_groups",
     "allowed_page_tokens",
+    "kernel_of",
     "support_warnings",
     "takes_as_is",
     "traits_of",
@@ -27,17 +28,6 @@ __all__ = [
 ]
 
 _CHECKED_KEYS = ("quantize_scope", "activations", "kv_cache", "kv_layout", "attention_data_parallel", "guard")
-
-
-class Problem(BaseModel):
-    """One reason why a plan is refused, and what would be legal instead, nearest first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    code: str
-    where: str
-    message: str
-    legal_alternatives: tuple[str, ...] = ()
 
 
 class Traits(BaseModel):
@@ -53,6 +43,8 @@ class Traits(BaseModel):
     """Which parts of latent attention's kv_b_proj have a second, 16-bit copy in memory."""
     whole_latent: tuple[str, ...]
     """Parts that every rank of a model with latent attention holds whole."""
+    shared_unevenly: tuple[str, ...]
+    """Parts that go to fewer ranks where they do not divide among all: to as many as divide their whole blocks."""
     whole_attention_data: tuple[str, ...]
     """Parts that every rank holds whole under attention data parallelism, beside attention itself."""
     memory_fraction: float | None = None
@@ -70,18 +62,25 @@ def unbuilt_reason(target: str) -> str | None:
     return reason
 
 
-def allowed_groups(recipe: Recipe) -> tuple[int, ...] | None:
-    """INT4 group sizes that the target's kernels take, largest first; None when any that divides will do."""
-    groups = _table()[recipe.target].get("groups", {}).get(recipe.weights)
+def allowed_groups(recipe: Recipe, shape: ModelShape) -> tuple[int, ...] | None:
+    """Group sizes that the target's kernels take, largest first; None when any that divides will do."""
+    groups = _table()[recipe.target].get("groups", {}).get(kernel_of(recipe, shape))
     return None if groups is None else tuple(groups)
+
+
+def kernel_of(recipe: Recipe, shape: ModelShape) -> str | None:
+    """The kind of weights that kernels will see: what is built, or what the input is already."""
+    if recipe.weights != "as_is":
+        return recipe.weights
+    return shape.quantization.kernel if shape.quantization else None
 
 
 def allowed_page_tokens(target: str, shape: ModelShape, hardware: Hardware) -> tuple[tuple[int, ...], str] | None:
     """Page sizes that the target takes for this kind of attention, the usual first, and why; None when any will do."""
-    kinds = {"sparse": shape.indexer is not None, "latent": shape.latent is not None}
     for rule in _table()[target]["page_tokens"]:
-        applies = kinds[rule["attention"]] if "attention" in rule else True
-        if applies and ("sm" not in rule or hardware.compute_capability in rule["sm"]):
+        if rule.get("attention", _attention_of(shape)) == _attention_of(shape) and (
+            "sm" not in rule or hardware.compute_capability in rule["sm"]
+        ):
             return tuple(rule["allowed"]), rule["reason"]
     return None
 
@@ -92,6 +91,7 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
     problems = [
         _hardware(target, recipe, hardware),
         _architecture(target, recipe.target, shape, hardware),
+        _attention(target, shape, hardware),
         _look_up(target["rope"], "rope", shape.rope, hardware, where="config.json"),
         _weights(target, recipe, shape, hardware),
         *(_look_up(target[key], key, _text(getattr(recipe, key)), hardware) for key in _CHECKED_KEYS),
@@ -100,20 +100,22 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
     for key, limit in target.get("limits", {}).items():
         if getattr(recipe, key) > limit:
             message = f"{key} {getattr(recipe, key)}: the {recipe.target} target runs {key} {limit} only"
-            problems.append(Problem(code=key, where=key, message=message, legal_alternatives=(str(limit),)))
+            problems.append(Problem(code=key, where=key, message=message, alternatives=set_to(key, [limit])))
     if recipe.target_options:
         message = f"the {recipe.target} target has no options ({', '.join(recipe.target_options)})"
         problems.append(Problem(code="target_options", where="target_options", message=message))
     return [problem for problem in problems if problem]
 
 
-def support_warnings(recipe: Recipe, shape: ModelShape) -> list[str]:
+def support_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[str]:
     """What is legal and still worth a word."""
     target = _table()[recipe.target]
+    facts = {"weights": kernel_of(recipe, shape), "kv_cache": recipe.kv_cache, "attention": _attention_of(shape)}
     found = [
         rule["text"]
         for rule in target.get("warnings", [])
-        if all(getattr(recipe, key) == value for key, value in rule.items() if key != "text")
+        if all(rule[key] == fact for key, fact in facts.items() if key in rule)
+        and hardware.compute_capability not in rule.get("not_sm", ())
     ]
     verdict = target["architectures"].get(shape.architecture)
     if isinstance(verdict, dict) and "since" in verdict:
@@ -130,7 +132,7 @@ def _hardware(target: dict[str, Any], recipe: Recipe, hardware: Hardware) -> Pro
     if hardware.kind in target["needs"]:
         return None
     message = f"the {recipe.target} target needs an NVIDIA GPU, and {hardware.name} is none; name one with --gpu"
-    return Problem(code="hardware", where="target", message=message, legal_alternatives=("torch",))
+    return Problem(code="hardware", where="target", message=message, alternatives=set_to("target", ["torch"]))
 
 
 def _architecture(target: dict[str, Any], asked: str, shape: ModelShape, hardware: Hardware) -> Problem | None:
@@ -141,41 +143,51 @@ def _architecture(target: dict[str, Any], asked: str, shape: ModelShape, hardwar
         reason = no.format(window=shape.sliding_window)
     if reason is None:
         return None
-    others = [
-        f"target {other}"
-        for other, entry in _table().items()
-        if other != asked and shape.architecture in _legal(entry["architectures"], hardware)
-    ]
+    others = [other for other in _table() if other != asked]
     message = f"{name}: {reason}"
     if shape.architecture not in known:
         message += f"; known are {', '.join(_legal(known, hardware))}"
-    return Problem(code="architecture", where="config.json", message=message, legal_alternatives=tuple(others))
+    alternatives = set_to("target", others, name_key=True)
+    return Problem(code="architecture", where="config.json", message=message, alternatives=alternatives)
+
+
+def _attention_of(shape: ModelShape) -> str:
+    return "sparse" if shape.indexer else "latent" if shape.latent else "plain"
+
+
+def _attention(target: dict[str, Any], shape: ModelShape, hardware: Hardware) -> Problem | None:
+    kind = _attention_of(shape)
+    reason = _reason(target.get("attention", {}).get(kind, True), hardware)
+    if reason is None:
+        return None
+    return Problem(code="attention", where="config.json", message=f"{kind} attention: {reason}")
 
 
 def _weights(target: dict[str, Any], recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Problem | None:
-    legal = tuple(
-        name
-        for name in target["weights"]
-        if (name != "as_is" or shape.quantization is not None) and _weights_reason(target, name, shape, hardware) is None
-    )
     reason = _weights_reason(target, recipe.weights, shape, hardware)
     if reason is None:
         return None
-    nearest = _nearest(recipe.weights, legal, list(target["weights"]))
-    if shape.quantization is not None:  # there is no way back from what it is quantized to
-        nearest = tuple(name if name == "as_is" else f"{name} from an unquantized copy" for name in nearest)
-    return Problem(code="weights", where="weights", message=f"weights {recipe.weights}: {reason}", legal_alternatives=nearest)
+    others = _nearest(recipe.weights, [name for name in target["weights"] if name != "as_is"], list(target["weights"]))
+    if shape.quantization is None:
+        alternatives = set_to("weights", others)
+    else:  # there is no way back from what it is quantized to
+        alternatives = (
+            *set_to("weights", ["as_is"]),
+            *(Alternative(text=f"{n} from an unquantized copy", changes={"weights": n}, unquantized=True) for n in others),
+        )
+    return Problem(code="weights", where="weights", message=f"weights {recipe.weights}: {reason}", alternatives=alternatives)
 
 
 def _weights_reason(target: dict[str, Any], weights: str, shape: ModelShape, hardware: Hardware) -> str | None:
     if reason := _reason(target["weights"][weights], hardware):
         return reason
-    tables, value = (("weights", "expert_weights"), weights)
+    tables, value = ("weights", "expert_weights"), weights
     if weights == "as_is":
-        form = shape.quantization.format if shape.quantization else "none"
-        if form is None:
-            return f"the input is quantized as {shape.quantization.name if shape.quantization else ''}, which is not known here"
-        tables, value = ("as_is", "as_is_experts"), form
+        if shape.quantization is None:
+            return "the input is not quantized; bf16 keeps it as it is"
+        if shape.quantization.kernel is None:
+            return f"the input is quantized as {shape.quantization.name}, which is not known here"
+        tables, value = ("as_is", "as_is_experts"), shape.quantization.kernel
     for table in tables if shape.moe else tables[:1]:
         if reason := _reason(target.get(table, {}).get(value, True), hardware):
             return reason
@@ -188,15 +200,16 @@ def _page_tokens(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Probl
         return None
     legal = sorted(rule[0], key=lambda size: abs(size - recipe.page_tokens))
     message = f"page_tokens {recipe.page_tokens}: {rule[1]}"
-    return Problem(code="page_tokens", where="page_tokens", message=message, legal_alternatives=tuple(map(str, legal)))
+    return Problem(code="page_tokens", where="page_tokens", message=message, alternatives=set_to("page_tokens", legal))
 
 
 def _look_up(known: dict[str, Any], key: str, value: str, hardware: Hardware, where: str | None = None) -> Problem | None:
     reason = _reason(known.get(value, "this one is not known here"), hardware)
     if reason is None:
         return None
-    legal = _nearest(value, _legal(known, hardware), list(known))
-    return Problem(code=key, where=where or key, message=f"{key} {value}: {reason}", legal_alternatives=legal)
+    legal = _nearest(value, _legal(known, hardware), list(known)) if where is None else ()
+    values = [{"true": True, "false": False}.get(name, name) for name in legal]
+    return Problem(code=key, where=where or key, message=f"{key} {value}: {reason}", alternatives=set_to(key, values))
 
 
 def _reason(verdict: Any, hardware: Hardware) -> str | None:

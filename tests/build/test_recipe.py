@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from roundhouse.build.recipe import Recipe, read_recipe, recipe_from
+from roundhouse.build.recipe import Calibration, Recipe, read_recipe, recipe_from
+from roundhouse.build.recipe_yaml import parse_yaml
 from roundhouse.errors import RecipeError
 
 
@@ -36,6 +38,11 @@ def test_a_recipe_file_is_read_and_frozen(tmp_path: Path) -> None:
         ({"model": "m", "weights": "int3"}, "weights: 'int3' is not one of .* did you mean 'int4_awq'"),
         ({"model": "m", "page_tokens": 0}, "page_tokens: .*got 0"),
         ({"model": "m", "group_size": -1}, "group_size -1"),
+        ({"model": "m", "group_size": 10**400}, "group_size: nothing is so large"),
+        ({"model": "m", "kv_cache_bytes": str(10**400)}, "kv_cache_bytes: nothing is so large"),
+        ({"model": "m", "memory_fraction": float("nan")}, "memory_fraction: .*finite"),
+        ({"model": "m", "target_options": {"a": [float("inf")]}}, "target_options.*finite"),
+        ({"model": "m", "target_options": {"a": b"\xff"}}, "target_options.a: .*JSON"),
         ({"model": "m", "guard_sample": 0.5}, "guard_sample belongs to"),
         ({"model": "m", "memory_fraction": 1.5}, "memory_fraction"),
         ({"model": "m", "memory_fraction": 0.5, "kv_cache_tokens": 10}, "memory_fraction and kv_cache_tokens exclude"),
@@ -57,11 +64,55 @@ def test_what_does_not_fit_is_named(data: dict[str, object], message: str) -> No
         ("- model\n", "not a mapping"),
         ("model: [\n", "cannot be read"),
         ("", "not a mapping"),
+        ("model: " + 3000 * "[", "nested too deeply"),
+        ("model: " + 3000 * "[" + 3000 * "]", "nested too deeply"),
+        ("? " + 3000 * "[" + 3000 * "]" + "\n: m", "nested too deeply"),
+        ("model: " + 40 * "[" + 40 * "]", "nested too deeply or holds too much"),
+        ("model: m\ntarget_options: &a {x: *a}\n", "nested too deeply or holds too much"),
+        ("model: m\nseed: 2024-13-45\n", "month must be in"),
+        (f"model: m\nseed: {5000 * '9'}\n", "cannot be read"),
+        ("model: m\nseed: !!int ''\n", "cannot be read"),
+        ("model: m\nseed: !!timestamp x\n", "cannot be read"),
+        ("model: m\nseed: !!bool x\n", "cannot be read"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         read_recipe(write(tmp_path, text))
+
+
+def test_aliases_that_make_much_of_little_are_refused() -> None:
+    lists = ["&a0 [1, 1, 1, 1, 1, 1, 1, 1]", *(f"&a{n} [{', '.join(8 * [f'*a{n - 1}'])}]" for n in range(1, 20))]
+    data = parse_yaml("model: m\ntarget_options: {" + ", ".join(f"b{n}: {each}" for n, each in enumerate(lists)) + "}")
+    with pytest.raises(RecipeError, match="nested too deeply or holds too much"):
+        recipe_from(data)
+
+
+def test_a_deep_value_from_a_program_is_refused_too() -> None:
+    value: Any = 1
+    for _ in range(5000):
+        value = {"a": value}
+    with pytest.raises(RecipeError, match="nested too deeply or holds too much"):
+        recipe_from({"model": "m", "calibration": value})
+
+
+def test_what_is_refused_is_shown_in_short() -> None:
+    with pytest.raises(RecipeError, match="weights") as refused:
+        recipe_from({"model": "m", "weights": list(range(5000))})
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("key", sorted({*Recipe.model_fields} - {"attention_data_parallel"}))
+def test_true_and_false_are_values_of_a_question_only(key: str, value: bool) -> None:
+    with pytest.raises(RecipeError, match=rf"{key}: .*\(got {value}\)"):
+        recipe_from({"model": "m", key: value})
+
+
+@pytest.mark.parametrize("key", Calibration.model_fields)
+def test_true_and_false_are_no_values_of_calibration(key: str) -> None:
+    with pytest.raises(RecipeError, match=rf"calibration\.{key}: .*\(got True\)"):
+        recipe_from({"model": "m", "calibration": {key: True}})
 
 
 def test_words_that_yaml_1_1_takes_for_booleans_are_words(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from roundhouse.build.models.exclusions import exclusion
 from roundhouse.build.models.inventory import inventory_from_shape
 from roundhouse.build.models.shape import InputQuantization
 from roundhouse.build.models.shipped import shipped_config
+from roundhouse.build.planner.gpus import hardware_called
+from roundhouse.build.planner.plan import Plan, make_plan
+from roundhouse.build.recipe import recipe_from
 
 LAYERS = range(61)
 KIMI = ["lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*"]
@@ -100,6 +104,71 @@ def test_without_a_list_every_linear_is_quantized() -> None:
     found = quantized(config, "fp8", "modules_to_not_convert", [])
     assert set(found) >= {"self_attn.kv_b_proj", "mlp.shared_experts.up_proj", "mlp.experts.*.up_proj", "mlp.down_proj"}
     assert "mlp.gate" not in found
+
+
+LLAMA_8B = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "max_position_embeddings": 131072, "dtype": "bfloat16", "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def plan_of_blocks(patterns: list[str], tensor_parallel: int = 1) -> Plan:
+    """The plan of a Llama of 8 billion parameters in FP8 blocks of 128 by 128, kept as it is, with these left out."""
+    told = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": patterns}
+    shape = shape_from_config({**LLAMA_8B, "quantization_config": told}, stored_dtype=None)
+    recipe = recipe_from(
+        {
+            "model": "m",
+            "weights": "as_is",
+            "target": "trtllm-pytorch",
+            "tensor_parallel": tensor_parallel,
+            "max_seq_len": 4096,
+            "page_tokens": 32,
+        }
+    )
+    return make_plan(recipe, shape, inventory_from_shape(shape), hardware_called("h200"))
+
+
+PROJECTIONS = {"q": (4096, 4096), "k": (1024, 4096), "v": (1024, 4096), "o": (4096, 4096)} | {
+    "gate": (14336, 4096),
+    "up": (14336, 4096),
+    "down": (4096, 14336),
+}
+
+
+def more_in_16_bits(*projections: str, ranks: int = 1) -> int:
+    """Bytes that linears of one layer take more on one of several ranks than in blocks: each has a float32 scale."""
+    elements = sum(math.prod(PROJECTIONS[name]) for name in projections) // ranks
+    return 2 * elements - (elements + 4 * elements // 128**2)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_layers_that_a_list_leaves_out_take_the_bytes_of_16_bits(ranks: int) -> None:
+    every = plan_of_blocks([], ranks)
+    left_out = plan_of_blocks(["model.layers.0", "model.layers.31"], ranks)
+    assert left_out.checkpoint_bytes - every.checkpoint_bytes == 2 * more_in_16_bits(*PROJECTIONS)
+    assert left_out.weight_bytes_per_gpu - every.weight_bytes_per_gpu == 2 * more_in_16_bits(*PROJECTIONS, ranks=ranks)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "layers", "projections"),
+    [
+        (["mlp.gate"], 0, ()),  # a router, which this model has not: no gate_proj
+        (["model.layers.3"], 1, tuple(PROJECTIONS)),  # and not 30 and 31
+        (["mlp.gate_proj"], 32, ("gate",)),
+        (["model.layers.7.self_attn"], 1, ("q", "k", "v", "o")),
+        (["re:model.layers.(4|5).mlp.(up|down)_proj"], 2, ("up", "down")),
+        (["lm_head", "model.embed_tokens"], 0, ()),  # in 16 bits anyway
+    ],
+)
+def test_a_list_changes_the_bytes_of_exactly_what_it_names(
+    patterns: list[str], layers: int, projections: tuple[str, ...]
+) -> None:
+    every, left_out = plan_of_blocks([]), plan_of_blocks(patterns)
+    more = layers * more_in_16_bits(*projections)
+    assert left_out.checkpoint_bytes - every.checkpoint_bytes == more
+    assert left_out.weight_bytes_per_gpu - every.weight_bytes_per_gpu == more
 
 
 def test_a_list_holds_for_files_too() -> None:

@@ -56,7 +56,7 @@ def test_it_is_what_transformers_makes(family: str, changes: dict[str, Any]) -> 
 
 def test_every_known_family_is_compared_with_transformers() -> None:
     compared = {type(model_of(config_of(family))).__name__ for family in FAMILIES}
-    assert compared | {"KimiK25ForConditionalGeneration"} == set(KNOWN)
+    assert compared | {"KimiK25ForConditionalGeneration", "Gemma3ForConditionalGeneration"} == set(KNOWN)
 
 
 def test_the_language_model_beside_kimis_vision_tower_is_what_transformers_makes() -> None:
@@ -71,6 +71,50 @@ def test_the_language_model_beside_kimis_vision_tower_is_what_transformers_makes
     tower = {kind: n for kind, n in theirs.items() if "vision_tower" in kind[0] or "mm_projector" in kind[0]}
     written = {**config.to_dict(), "architectures": ["KimiK25ForConditionalGeneration"], "other_params": total_of(tower)}
     assert inventory_from_shape(shape_from_config(written, stored_dtype="bfloat16")).elements == total_of(theirs)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_language_model_beside_gemmas_vision_tower_is_what_transformers_makes(tied: bool) -> None:
+    """The tower's own size is not known without files: its config is listed as not read."""
+    import torch
+    from transformers import AutoConfig, AutoModelForImageTextToText
+
+    text = {**TINY_MODEL, **FAMILIES["gemma3_text"], "model_type": "gemma3_text", "tie_word_embeddings": tied}
+    vision = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "image_size": 28}
+    config = AutoConfig.for_model("gemma3", text_config=text, vision_config=vision, tie_word_embeddings=tied)
+    with torch.device("meta"):
+        theirs = kinds_of(AutoModelForImageTextToText.from_config(config))
+    language = {kind: n for kind, n in theirs.items() if "vision" not in kind[0] and "multi_modal" not in kind[0]}
+    shape = shape_from_config(
+        {**config.to_dict(), "architectures": ["Gemma3ForConditionalGeneration"]}, stored_dtype="bfloat16"
+    )
+    found = inventory_from_shape(shape)
+    named = {(name.replace("model.language_model.", "model."), dims): n for (name, dims), n in language.items()}
+    assert kinds(found, experts=False) == named
+    assert "vision_config" in shape.unread
+
+
+def test_gemma_as_published_is_known_by_its_config() -> None:
+    """Numbers that the text config leaves out are the family's own."""
+    published = {
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "model_type": "gemma3",
+        "mm_tokens_per_image": 256,
+        "text_config": {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "model_type": "gemma3_text",
+            "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024,
+        },
+        "torch_dtype": "bfloat16",
+        "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27},
+    }
+    shape = shape_from_config(published, stored_dtype=None)
+    assert inventory_from_shape(shape).elements == 3_880_263_168  # of the text-only model
+    assert (shape.heads, shape.head_dim, shape.tied_embeddings, len(shape.sliding_layers)) == (8, 256, True, 29)
+    assert "vision_config" in shape.unread
 
 
 @pytest.mark.parametrize("name", shipped_names())

@@ -19,9 +19,10 @@ def read(config: dict[str, Any] | None = None, file: dict[str, Any] | None = Non
     return shape_from_config(given, stored_dtype=None, quant_config=file).quantization
 
 
-def compressed(*weights: dict[str, Any]) -> dict[str, Any]:
+def compressed(*weights: dict[str, Any], activations: dict[str, Any] | None = None) -> dict[str, Any]:
     groups = {
-        f"group_{n}": {"weights": each, "targets": ["Linear"], "input_activations": None} for n, each in enumerate(weights)
+        f"group_{n}": {"weights": each, "targets": ["Linear"], "input_activations": activations}
+        for n, each in enumerate(weights)
     }
     return {"quant_method": "compressed-tensors", "config_groups": groups}
 
@@ -37,6 +38,7 @@ FP8 = {"type": "float", "num_bits": 8, "strategy": "channel"}
         ({"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}, "fp8_block", 128, 8),
         ({"quant_method": "fp8", "weight_block_size": [1, 128]}, None, None, 8),
         ({"quant_method": "fp8", "weight_block_size": None}, "fp8", None, 8),
+        ({"quant_algo": "FP8_BLOCK_SCALES", "group_size": 128}, "fp8_block", 128, 8),
         ({"quant_method": "mxfp4"}, "mxfp4", 32, 4),
         ({"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}, "int4", 64, 4),
         ({"quant_method": "awq", "w_bit": 4, "q_group_size": 32}, "int4", 32, 4),
@@ -70,6 +72,47 @@ def test_what_a_config_says(config: dict[str, Any], form: str | None, group: int
 
 
 @pytest.mark.parametrize(
+    ("config", "kernel"),
+    [
+        (compressed(INT4 | {"strategy": "group", "symmetric": True}), "compressed_int4"),  # Kimi K2.6
+        (compressed(INT4, activations={"type": "float", "num_bits": 8}), None),  # llm-compressor's W4AFP8
+        (compressed(FP8, activations={"type": "float", "num_bits": 8, "dynamic": True}), "fp8"),
+        (compressed(FP8 | {"strategy": "block", "block_structure": [128, 128]}), "fp8_block"),
+        (compressed({"type": "float", "num_bits": 4, "group_size": 16}), "nvfp4"),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True}, "int4_awq"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True}, "gptq"),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 128}, None),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"}, "fp8_block"),  # DeepSeek
+        ({"quant_method": "fp8", "activation_scheme": "static"}, "fp8"),
+        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}, "mxfp4"),  # gpt-oss
+        (compressed(INT4, activations=FP8) | {"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"}, "w4a8_awq"),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, None),
+    ],
+)
+def test_which_kernels_a_config_asks_for(config: dict[str, Any], kernel: str | None) -> None:
+    found = read(config)
+    assert found is not None
+    assert found.kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kernel"),
+    [
+        ("FP8", "fp8"),
+        ("FP8_BLOCK_SCALES", "fp8_block"),
+        ("NVFP4", "nvfp4"),
+        ("W4A16_AWQ", "int4_awq"),
+        ("W4A8_AWQ", "w4a8_awq"),
+        ("MIXED_PRECISION", None),
+    ],
+)
+def test_which_kernels_modelopts_file_asks_for(algorithm: str, kernel: str | None) -> None:
+    found = read(None, {"quantization": {"quant_algo": algorithm, "group_size": 128 if "W4A" in algorithm else None}})
+    assert found is not None
+    assert found.kernel == kernel
+
+
+@pytest.mark.parametrize(
     ("config", "file"),
     [
         (None, None),
@@ -96,7 +139,9 @@ def test_the_file_alone_is_enough() -> None:
         "quantization": {"quant_algo": "W4A16_AWQ", "group_size": 64, "exclude_modules": ["lm_head"]},
     }
     found = read(None, file)
-    assert found == InputQuantization(name="W4A16_AWQ", format="int4", group_size=64, bits=4, excluded=("lm_head",))
+    assert found == InputQuantization(
+        name="W4A16_AWQ", format="int4", kernel="int4_awq", group_size=64, bits=4, excluded=("lm_head",)
+    )
 
 
 AWQ_FILE = {"quantization": {"quant_algo": "W4A16_AWQ", "group_size": 128, "kv_cache_quant_algo": "FP8"}}
@@ -114,6 +159,15 @@ def test_two_configs_that_agree_are_one(config: dict[str, Any]) -> None:
     found = read(config, AWQ_FILE)
     assert found is not None
     assert (found.name, found.format, found.group_size) == ("W4A16_AWQ", "int4", 128)
+
+
+def test_two_names_of_one_thing_are_no_disagreement() -> None:
+    blocks = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    found = read(blocks, {"quantization": {"quant_algo": "FP8_BLOCK_SCALES", "group_size": None}})
+    assert found is not None
+    assert found.kernel == "fp8_block"
+    with pytest.raises(ModelError, match="disagree"):
+        read(blocks, {"quantization": {"quant_algo": "FP8"}})
 
 
 def test_capitals_are_no_disagreement() -> None:

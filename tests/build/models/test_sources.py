@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from tiny_checkpoint import TINY
 from tiny_gguf import write_tiny_gguf
 
 from roundhouse.build.home import Home
-from roundhouse.build.models.sources import fetch_detail, fetch_model, fingerprint, read_model
+from roundhouse.build.models.sources import fetch_detail, fetch_model, fingerprint, look_up, read_model
 from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
 from roundhouse.errors import ModelError
@@ -69,6 +71,27 @@ def test_a_hub_id_without_a_network_says_what_to_do(home: Home, monkeypatch: pyt
     with pytest.raises(ModelError, match="org/name could not be downloaded") as refused:
         fetch_model("org/name", home)
     assert "give its folder" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"quant_method": "gptq", "bits": 8, "group_size": 128},
+        {"quant_method": "gptq", "bits": 4, "group_size": -1},
+        {"quant_method": "bitsandbytes", "load_in_4bit": True},
+        {"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"},
+        {"quant_method": "compressed-tensors", "config_groups": {}},
+    ],
+)
+def test_bytes_of_a_quantization_that_is_not_known_are_not_made_up(tmp_path: Path, told: dict[str, object]) -> None:
+    """Files would tell; without them the planner would take the weights for 16-bit numbers."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**TINY, "quantization_config": told}))
+    with pytest.raises(ModelError, match="bytes cannot be known without the files") as refused:
+        look_up(str(tmp_path))
+    assert str(told["quant_method"] if "quant_algo" not in told else told["quant_algo"]) in refused.value.message
+    config.write_text(json.dumps({**TINY, "quantization_config": {"quant_method": "fp8"}}))
+    assert look_up(str(tmp_path))[0].quantization is not None
 
 
 def test_a_fingerprint_follows_content_not_place(tiny_model, tmp_path: Path) -> None:

@@ -80,9 +80,10 @@ def test_the_schema_is_not_met_by_anything() -> None:
 
 def test_every_number_is_the_plans(made: Plan) -> None:
     answer, plan = json_of([made]), made.model_dump(mode="json")
-    shared = (set(answer) & set(plan)) - {"hardware", "kv_layout", "stages"}
+    shared = (set(answer) & set(plan)) - {"hardware", "kv_layout", "stages", "problems"}
     assert len(shared) > 20
     assert {key: answer[key] for key in shared} == {key: plan[key] for key in shared}
+    assert [tuple(each["legal_alternatives"]) for each in answer["problems"]] == [p.legal_alternatives for p in made.problems]
     assert sum(group["bytes_per_token"] for group in answer["kv_layout"]) == made.kv_bytes_per_token
     for group in answer["kv_layout"]:
         assert sum(field["layers"] * field["row_bytes"] for field in group["fields"]) == group["bytes_per_token"]

@@ -1,0 +1,100 @@
+"""Everything that forbids a recipe: its target, its hardware, its input, how it is cut, and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..hardware import Hardware
+from ..models.parameters import Inventory
+from ..models.shape import ModelShape
+from ..models.shipped import SHAPE_PREFIX
+from ..recipe import Recipe
+from .divisibility import choose_group, uncuttable
+from .fit import Fit, fit_of, memory_problems
+from .problems import Alternative, Problem, proved, set_to
+from .settle import settle
+from .sharding import parallel_of
+from .support import unsupported
+
+__all__ = ["Judgement", "judge"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What fits of a recipe, and everything that forbids it."""
+
+    fit: Fit
+    """Of the recipe with everything decided that it left open."""
+    group: int | None
+    decided: tuple[str, ...]
+    """A sentence for each decision."""
+    problems: tuple[Problem, ...]
+    """With alternatives that were judged themselves."""
+
+
+def judge(recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Hardware, request_tokens: int | None) -> Judgement:
+    """Judge a recipe and, where it is refused, its alternatives."""
+    fit, group, decided, problems = _judge(recipe, shape, inventory, hardware, request_tokens)
+
+    def codes_with(alternative: Alternative) -> set[str]:
+        """Problems that are left when an alternative is taken: also those of a pool that holds not one request."""
+        other, kept = shape, inventory
+        if alternative.unquantized:
+            other = shape.model_copy(update={"quantization": None})
+            kept = replace(inventory, parameters=tuple(replace(p, stored_bytes=None) for p in inventory.parameters))
+        changed = recipe.model_copy(update=alternative.changes)
+        room, *_, left = _judge(changed, other, kept, hardware, request_tokens)
+        useless = fit.requests_that_fit(fit.request_tokens) > 0 >= room.requests_that_fit(room.request_tokens)
+        return {problem.code for problem in left} | ({"room"} if useless else set())
+
+    return Judgement(fit, group, tuple(decided), tuple(proved(problems, codes_with)))
+
+
+def _judge(
+    recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Hardware, request_tokens: int | None
+) -> tuple[Fit, int | None, list[str], list[Problem]]:
+    recipe, decided = settle(recipe, shape, hardware)
+    parallel = parallel_of(recipe, shape)
+    group, group_problems = choose_group(recipe, shape, inventory.parameters, parallel)
+    fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
+    problems = [
+        *unsupported(recipe, shape, hardware),
+        *_input_problems(recipe, shape, inventory),
+        *group_problems,
+        *uncuttable(recipe, shape, inventory.parameters, parallel),
+        *_too_long(shape, fit.max_seq_len),
+        *memory_problems(fit),
+    ]
+    return fit, group, decided, problems
+
+
+def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:
+    if max_seq_len <= shape.max_positions:
+        return []
+    message = f"max_seq_len {max_seq_len} is above the model's {shape.max_positions} positions"
+    alternatives = set_to("max_seq_len", [shape.max_positions])
+    return [Problem(code="max_seq_len", where="max_seq_len", message=message, alternatives=alternatives)]
+
+
+def _input_problems(recipe: Recipe, shape: ModelShape, inventory: Inventory) -> list[Problem]:
+    """What about the input itself forbids what the recipe wants to do with it."""
+    if recipe.weights == "as_is":
+        return []
+    if shape.quantization is not None:
+        message = f"the input is already quantized ({shape.quantization.name}): {recipe.weights} needs an unquantized copy"
+        if recipe.model.startswith(SHAPE_PREFIX):
+            message += f" ({recipe.model}@bf16 plans one)"
+        return [Problem(code="input", where="config.json", message=message, alternatives=set_to("weights", ["as_is"]))]
+    if recipe.weights == "bf16":
+        return []
+    return [
+        Problem(
+            code="fused",
+            where=p.name,
+            message=f"{p.name}: {p.copies} experts of {list(p.shape)} in one tensor are no plain linears: "
+            f"they would stay at {(p.stored_bytes or 0) * p.count:,} B unquantized",
+            alternatives=set_to("weights", ["bf16"]),
+        )
+        for p in inventory.parameters
+        if p.fused or (len(p.shape) > 2 and (p.part != "other" or p.name in inventory.unknown))
+    ]
