@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
+from roundhouse.errors import RoundhouseError
 
 
 @pytest.fixture
@@ -110,7 +112,8 @@ def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -
         (["plan", "shape:llama-3.1-8b", "--group", "abc"], 2, "expected auto or a whole number (got 'abc')"),
         (["plan", "shape:llama-3.1-8b", "--tp", "0"], 2, "tensor_parallel"),
         (["plan", "shape:llama-3.1-8b", "--kv-tokens", "1", "--kv-bytes", "1"], 2, "exclude each other"),
-        (["plan", "--published", "shape:llama-3.1-8b"], 2, "--published takes no model"),
+        (["plan", "--published", "shape:llama-3.1-8b"], 2, "--published takes no MODEL"),
+        (["plan", "x", "--set", "calibration=" + "{a: " * 2000 + "}" * 2000], 2, "is not a value"),
     ],
 )
 def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
@@ -118,6 +121,84 @@ def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, argume
     assert result.returncode == code, result.stderr
     assert words in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
+
+
+def in_process(*arguments: str) -> tuple[str, str]:
+    """Standard output, and what was refused: quicker than a process, where many options are tried."""
+    from typer.testing import CliRunner
+
+    from roundhouse.__main__ import app
+
+    result = CliRunner().invoke(app, arguments)
+    refused = str(result.exception) if isinstance(result.exception, RoundhouseError) else result.stderr
+    assert (result.exit_code == 0) is (refused == "")
+    return result.stdout, refused
+
+
+BESIDE = {
+    "sources": ["shape:llama-3.1-8b"], "attention_dp": ["--attention-dp"], "target": ["--target", "torch"],
+    "gpu": ["--gpu", "h200"], "settings": ["--set", "seed=0"], "memory_fraction": ["--memory-fraction", "0.5"],
+    "price_per_gpu_hour": ["--price-per-gpu-hour", "0"],
+}  # fmt: skip
+
+
+def test_published_numbers_go_with_no_other_option() -> None:
+    import typer
+
+    from roundhouse.__main__ import app
+
+    command = typer.main.get_command(app).commands["plan"]  # type: ignore[attr-defined]  # of a group
+    others = [parameter for parameter in command.params if parameter.name not in ("published", "json")]
+    assert set(BESIDE) < {parameter.name for parameter in others}
+    for parameter in others:
+        given = BESIDE.get(parameter.name) or [parameter.opts[0], "1"]
+        named = "MODEL" if parameter.name == "sources" else given[0]
+        shown, refused = in_process("plan", *given, "--published", "--json")
+        assert (shown, refused.partition("\n")[0]) == ("", f"--published takes no {named}")
+    shown, refused = in_process("plan", "--published", "--json")
+    assert refused == ""
+    assert len(strict_json(shown)) > 10
+
+
+def strict_json(text: str) -> Any:
+    """JSON as its standard has it: Python reads NaN and Infinity, others do not."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("calibration=" + "{a: " * 50 + "1" + "}" * 50, "nested too deeply"),
+        ("seed=2024-13-45", "'2024-13-45' is not a value"),
+        ("page_tokens=true", "page_tokens: it takes neither true nor false"),
+        (f"page_tokens={10**400}", "page_tokens: nothing is so large"),
+    ],
+)
+def test_a_value_that_no_key_takes_is_named(setting: str, words: str) -> None:
+    assert words in in_process("plan", "shape:llama-3.1-8b", "--set", setting)[1]
+
+
+@pytest.mark.parametrize("price", ["inf", "nan", "1e999", "1e308"])
+def test_a_price_that_leads_to_no_number_is_refused(price: str) -> None:
+    model = ["plan", "shape:llama-3.1-8b", "--gpu", "h200", "--tp", "8", "--target", "trtllm-pytorch", "--weights", "fp8"]
+    for form in ([], ["--json"]):
+        shown, refused = in_process(*model, "--price-per-gpu-hour", price, *form)
+        assert shown == ""
+        assert "--price-per-gpu-hour" in refused
+    shown, _ = in_process(*model, "--price-per-gpu-hour", "2.5", "--json")
+    assert strict_json(shown)["decode"][0]["price_per_million_tokens"] > 0
+
+
+def test_json_has_no_words_for_numbers_that_are_none() -> None:
+    from roundhouse.build.command_options import print_json
+
+    for number in (float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            print_json({"numbers": [number]})
 
 
 def test_engines_are_listed_shown_and_verified(roundhouse, tiny_engine: Engine) -> None:
