@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["Home", "default_home"]
+__all__ = ["Home", "default_home", "home_of"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,19 @@ class Home:
         """What can be made again: imported models, laid-out Triton backends."""
         return self.path / "cache"
 
+    @property
+    def kernels(self) -> Path:
+        """Native kernels, compiled for this machine's CPU."""
+        return self.cache / "native"
+
 
 def default_home() -> Home:
     """``$ROUNDHOUSE_HOME`` when set and not empty, else the platform's user data folder."""
     given = os.environ.get("ROUNDHOUSE_HOME")
     return Home(Path(given).expanduser() if given else platformdirs.user_data_path("roundhouse"))
+
+
+def home_of(engine: Path) -> Home:
+    """The home that an engine's folder lies in; the default one for a folder elsewhere."""
+    home = Home(engine.resolve().parent.parent)
+    return home if engine.resolve().parent == home.engines else default_home()

@@ -43,6 +43,8 @@ class Endpoints:
     """Where a running deployment answers."""
 
     model: str
+    """The first of the models."""
+    models: tuple[str, ...]
     http: str
     """Base URL of Triton's HTTP endpoint."""
     grpc: str
@@ -52,4 +54,6 @@ class Endpoints:
     openai: str
     """Base URL for OpenAI clients; ends with ``/v1``."""
     chat: bool
-    """Whether chat works, that is, whether the tokenizer has a chat template."""
+    """Whether the first model can chat, that is, whether its tokenizer has a chat template."""
+    control_key: str | None = None
+    """What loading and unloading models needs, when that is allowed."""

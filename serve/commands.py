@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_commands"]
 
+_Engines = Annotated[list[str], typer.Argument(metavar="ENGINE...", help="Ids of engines, starts of them, names, or folders.")]
 _Guard = Annotated[str | None, typer.Option(help="Page tags: off or tags. Default: the recipe's.")]
 _Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
 _Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]
@@ -78,7 +80,7 @@ def generate(
 
 
 def serve(
-    engine: EngineArgument,
+    engines: _Engines,
     http: Annotated[int, typer.Option(help="Triton HTTP port; 0 takes a free one.")] = 8000,
     grpc: Annotated[int, typer.Option(help="Triton gRPC port; 0 takes a free one.")] = 8001,
     metrics: Annotated[int, typer.Option(help="Triton metrics port; 0 takes a free one.")] = 8002,
@@ -92,18 +94,27 @@ def serve(
     kv_cache_tokens: _KvTokens = None,
     kv_cache_bytes: _KvBytes = None,
     memory_fraction: _Fraction = None,
+    prefix_reuse: Annotated[
+        bool, typer.Option("--prefix-reuse/--no-prefix-reuse", help="Keep full pages for prompts that begin alike.")
+    ] = True,
+    max_waiting: Annotated[int | None, typer.Option(help="Answers that may wait in line; more are refused (429).")] = None,
+    model_control: Annotated[
+        bool, typer.Option("--model-control", help="Let holders of a key, which is shown, unload and load engines.")
+    ] = False,
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Serve an engine on a real Triton server, with an OpenAI-compatible front, until Ctrl-C.
+    """Serve engines on a real Triton server, with an OpenAI-compatible front, until Ctrl-C.
 
-    Standard output says where it answers, once everything is ready; Triton's log goes to standard error.
+    Several engines run side by side, each in a process of its own; options hold for each of them. Standard output
+    says where they answer, once everything is ready; Triton's log goes to standard error.
     """
     from roundhouse.build.store import EngineStore
 
     require_extra("serve")
     from .deployment import Ports, run_deployment
     from .endpoints_view import endpoints_json, endpoints_text
+    from .openai.api_keys import ApiKeys
 
     place = home_at(home)
     overrides = _overrides(
@@ -115,12 +126,17 @@ def serve(
         kv_cache_tokens=kv_cache_tokens,
         kv_cache_bytes=kv_cache_bytes,
         memory_fraction=memory_fraction,
+        prefix_reuse=prefix_reuse,
+        max_waiting=max_waiting,
     )
+    store = EngineStore(place)
     run_deployment(
-        EngineStore(place).find(engine),
+        [store.find(engine) for engine in engines],
         place,
         ports=Ports(host=host, http=http, grpc=grpc, metrics=metrics, openai=openai),
         overrides=overrides,
+        api_keys=ApiKeys.from_environment(os.environ),
+        control=model_control,
         on_ready=lambda endpoints: typer.echo(endpoints_json(endpoints) if json else endpoints_text(endpoints)),
         on_log=lambda line: typer.echo(line, err=True),
     )

@@ -86,7 +86,7 @@ def run_demo(home: Home, *, quiet: bool) -> DemoReport:
 
     console.rule("3  serve on Triton, page tags on", align="left")
     log: list[str] = []
-    with Deployment(engine, home, ports=Ports(http=0, grpc=0, metrics=0, openai=0), on_log=log.append) as deployment:
+    with Deployment([engine], home, ports=Ports(http=0, grpc=0, metrics=0, openai=0), on_log=log.append) as deployment:
         endpoints = deployment.endpoints
         console.print(f"ready: Triton gRPC {endpoints.grpc}, HTTP {endpoints.http}, OpenAI {endpoints.openai}")
 

@@ -1,4 +1,4 @@
-"""A deployment: one engine behind a Triton server, with the OpenAI front before it.
+"""A deployment: engines behind a Triton server, with the OpenAI front before it.
 
 :class:`Deployment` is the whole as a context manager; :func:`run_deployment` serves until it is told
 to stop. Nothing is left when either ends: no process, no folder, no shared memory.
@@ -6,14 +6,10 @@ to stop. Nothing is left when either ends: no process, no folder, no shared memo
 
 from __future__ import annotations
 
-import re
 import shutil
-import signal
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -23,13 +19,19 @@ from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
 
 from .addresses import Endpoints, Ports
-from .leftovers import owned_name, remove_leftovers
+from .disk import writing
+from .openai.api_keys import ApiKeys
 from .openai.app import create_app
 from .openai.chat import load_chat_template
+from .openai.served import ServedModel
 from .openai.server import FrontServer
 from .openai.triton_client import TritonClient
-from .settings import EngineSettings, Overrides
-from .triton.locate import TritonInstall, find_triton
+from .placement import PlacedEngine, place_engines
+from .private_folder import private_folder, within_plain_path
+from .settings import Overrides
+from .stop_signals import stop_signals
+from .triton.control import ModelControl
+from .triton.locate import find_triton
 from .triton.ports import TritonPorts
 from .triton.repository import write_repository
 from .triton.server import TritonServer
@@ -37,34 +39,39 @@ from .triton.server import TritonServer
 __all__ = ["Deployment", "Endpoints", "Ports", "run_deployment"]
 
 _WATCH_PERIOD_S = 0.5
-_PLAIN_PATH = re.compile(r"[\w./+-]+")
 _EVERYWHERE, _LOOPBACK = "0.0.0.0", "127.0.0.1"
 
 
 class Deployment:
-    """One engine being served. As a context manager it is ready on entry and gone on exit.
+    """Engines being served, each by a process of its own. As a context manager it is ready on entry and gone on exit.
 
     Args:
-        engine: what to serve.
+        engines: what to serve, at least one.
         home: its cache holds the Triton backend that is laid out on first use.
         ports: where to listen.
-        overrides: what to change of the engine's recipe.
+        overrides: what to change of each engine's recipe.
+        api_keys: who may ask the OpenAI front; None lets everybody.
+        control: whether engines may be unloaded and loaded again while it runs (see :attr:`control`).
         on_log: gets each line of Triton's log, from a thread of its own.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        engines: Sequence[Engine],
         home: Home,
         *,
         ports: Ports | None = None,
         overrides: Overrides | None = None,
+        api_keys: ApiKeys | None = None,
+        control: bool = False,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._engine = engine
+        self._engines = engines
         self._home = home
         self._ports = ports or Ports()
         self._overrides = overrides or Overrides()
+        self._api_keys = api_keys
+        self._controlled = control
         self._on_log = on_log
         self._folder: Path | None = None
         self._triton: TritonServer | None = None
@@ -89,6 +96,17 @@ class Deployment:
             raise ServeError("the deployment is not running")
         return self._endpoints
 
+    @property
+    def control(self) -> ModelControl:
+        """Unloads engines and loads them again.
+
+        Raises:
+            ServeError: it is not running, or was started without.
+        """
+        if self._triton is None:
+            raise ServeError("the deployment is not running")
+        return self._triton.control
+
     def start(self, stop: threading.Event | None = None) -> bool:
         """Start everything and wait until it answers. What had started is closed again when this fails.
 
@@ -100,8 +118,8 @@ class Deployment:
 
         Raises:
             SetupError: there is no usable Triton.
-            UsageError: the engine cannot run with these overrides on this machine.
-            ServeError: a port is taken, or Triton or the engine process could not start.
+            UsageError: the engines cannot run with these overrides on this machine.
+            ServeError: a port is taken, a file cannot be written, or Triton or an engine process could not start.
         """
         try:
             self._endpoints = self._start(stop or threading.Event())
@@ -134,62 +152,64 @@ class Deployment:
 
     def _start(self, stop: threading.Event) -> Endpoints | None:
         # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
-        EngineSettings.for_engine(self._engine, self._overrides, free_memory=this_machine().free_memory)
+        placed = place_engines(self._engines, self._overrides, free_memory=this_machine().free_memory)
         install = find_triton(self._home.cache)
-        self._folder = _private_folder()
-        install = _without_odd_path(install, self._folder)
-        repository = self._folder / "models"
-        model = write_repository(repository, self._engine, overrides=self._overrides)
+        self._folder = folder = private_folder()
+        repository = folder / "models"
+        with writing("the model repository", folder):
+            for each in placed:
+                write_repository(repository, each.engine, overrides=each.overrides)
         wanted, host = self._ports, self._ports.host
-        reachable = _LOOPBACK if host == _EVERYWHERE else host
-        triton = TritonServer(
-            install,
+        self._triton = triton = TritonServer(
+            within_plain_path(install, folder),
             repository,
-            model,
+            [each.name for each in placed],
             host=host,
             ports=TritonPorts(http=wanted.http, grpc=wanted.grpc, metrics=wanted.metrics),
-            scratch=self._folder,
+            control=self._controlled,
+            scratch=folder,
             on_log=self._on_log,
         )
-        self._triton = triton
-        chat = self._engine.manifest.chat
-        template = load_chat_template(self._engine.checkpoint, chat=chat)
-
-        def connect() -> TritonClient:
-            return TritonClient(f"{reachable}:{triton.ports.grpc}", model, _metrics_url(reachable, triton.ports))
-
-        app = create_app(model, template, connect)
+        reachable = _LOOPBACK if host == _EVERYWHERE else host
+        models = {each.name: _served(each, triton, reachable) for each in placed}
+        app = create_app(models, api_keys=self._api_keys)
         self._front = FrontServer(app, host=host, port=wanted.openai)  # a taken port shows before Triton starts
         if not triton.start(stop):
             return None
         self._front.start()
         ports = triton.ports
         return Endpoints(
-            model=model,
+            model=placed[0].name,
+            models=tuple(models),
             http=f"http://{reachable}:{ports.http}",
             grpc=f"{reachable}:{ports.grpc}",
             metrics=_metrics_url(reachable, ports),
             openai=f"http://{reachable}:{self._front.port}/v1",
-            chat=chat,
+            chat=placed[0].engine.manifest.chat,
+            control_key=triton.control.key if self._controlled else None,
         )
 
 
 def run_deployment(
-    engine: Engine,
+    engines: Sequence[Engine],
     home: Home,
     *,
     ports: Ports | None = None,
     overrides: Overrides | None = None,
+    api_keys: ApiKeys | None = None,
+    control: bool = False,
     on_ready: Callable[[Endpoints], None],
     on_log: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP (a closed terminal), then return. Must be called from the main thread.
 
     Args:
-        engine: what to serve.
+        engines: what to serve.
         home: as for :class:`Deployment`.
         ports: where to listen.
-        overrides: what to change of the engine's recipe.
+        overrides: what to change of each engine's recipe.
+        api_keys: who may ask the OpenAI front; None lets everybody.
+        control: whether engines may be unloaded and loaded again while it runs.
         on_ready: called once, when everything answers.
         on_log: gets each line of Triton's log, from a thread of its own.
 
@@ -197,8 +217,8 @@ def run_deployment(
         SetupError: there is no usable Triton.
         ServeError: as :meth:`Deployment.start`, or Triton ended by itself.
     """
-    deployment = Deployment(engine, home, ports=ports, overrides=overrides, on_log=on_log)
-    with _stop_signals() as stop:
+    deployment = Deployment(engines, home, ports=ports, overrides=overrides, api_keys=api_keys, control=control, on_log=on_log)
+    with stop_signals() as stop:
         try:
             if deployment.start(stop):
                 on_ready(deployment.endpoints)
@@ -208,43 +228,15 @@ def run_deployment(
             deployment.close()
 
 
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C, SIGTERM and SIGHUP set, instead of what they did before. ``nohup`` is respected."""
-    stop = threading.Event()
-    signals = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signals.append(signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _served(placed: PlacedEngine, triton: TritonServer, host: str) -> ServedModel:
+    """An engine as the front serves it; Triton's ports are known once it runs, and asked for only then."""
+
+    def connect() -> TritonClient:
+        return TritonClient(f"{host}:{triton.ports.grpc}", placed.name, _metrics_url(host, triton.ports))
+
+    template = load_chat_template(placed.engine.checkpoint, chat=placed.engine.manifest.chat)
+    return ServedModel(template=template, connect=connect)
 
 
 def _metrics_url(host: str, ports: TritonPorts) -> str:
     return f"http://{host}:{ports.metrics}/metrics"
-
-
-def _without_odd_path(install: TritonInstall, folder: Path) -> TritonInstall:
-    """Reach the backends by a link in ``folder``: Triton starts its stub through a shell, without quoting its path."""
-    link = folder / "backends"
-    link.symlink_to(install.backend_directory, target_is_directory=True)
-    return replace(install, backend_directory=link)
-
-
-def _private_folder() -> Path:
-    """A folder only for this deployment; those of killed ones are removed on the way.
-
-    Raises:
-        ServeError: its path has characters that Triton would pass to a shell as they are.
-    """
-    temporary = Path(tempfile.gettempdir())
-    if not _PLAIN_PATH.fullmatch(str(temporary)):
-        hint = "Set TMPDIR to a folder whose path has letters, digits and . _ - / only."
-        raise ServeError(f"Triton cannot start from {temporary}", hint=hint)
-    remove_leftovers(temporary)
-    folder = temporary / owned_name()
-    folder.mkdir(mode=0o700)
-    return folder

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from .triton.control import CONTROL_HEADER
+
 if TYPE_CHECKING:
     from .deployment import Endpoints
 
@@ -24,12 +26,14 @@ def endpoints_text(endpoints: Endpoints) -> str:
     prompt = {"model": endpoints.model, "prompt": "The capital of France is", "temperature": 0, "max_tokens": 16}
     path, body = ("chat/completions", question) if endpoints.chat else ("completions", prompt)
     triton = {"text_input": "The capital of France is", "sampling_param_max_tokens": 16, "streaming": True}
+    others = f"  models        {', '.join(endpoints.models)}\n" if len(endpoints.models) > 1 else ""
+    control = f"  {CONTROL_HEADER}: {endpoints.control_key}\n" if endpoints.control_key else ""
     return f"""{endpoints.model} is ready.
   OpenAI        {endpoints.openai}
   Triton HTTP   {endpoints.http}
   Triton gRPC   {endpoints.grpc}
   metrics       {endpoints.metrics}
-
+{others}{control}
   curl {endpoints.openai}/{path} -H 'content-type: application/json' -d '{json.dumps(body)}'
   curl -N {endpoints.http}/v2/models/{endpoints.model}/generate_stream -d '{json.dumps(triton)}'
 

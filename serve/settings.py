@@ -16,11 +16,15 @@ from roundhouse.errors import UsageError
 __all__ = ["EngineSettings", "Overrides"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
+_SERVING_KEYS = ("prefix_reuse", "max_waiting", "attention")
 _INPUT_DTYPE_BYTES = {"bf16": 2, "fp16": 2, "float32": 4}
 
 
 class Overrides(BaseModel):
-    """Recipe defaults that may be changed when an engine is started; None keeps the recipe's."""
+    """What may be changed when an engine is started; None keeps the recipe's value, or the default.
+
+    ``prefix_reuse``, ``max_waiting`` and ``attention`` are no recipe keys: they belong to serving alone.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,6 +36,9 @@ class Overrides(BaseModel):
     kv_cache_bytes: int | None = Field(default=None, ge=1)
     kv_cache_tokens: int | None = Field(default=None, ge=1)
     guard: Literal["off", "tags"] | None = None
+    prefix_reuse: bool | None = None
+    max_waiting: int | None = Field(default=None, ge=1)
+    attention: Literal["auto", "native", "torch"] | None = None
 
 
 class EngineSettings(BaseModel):
@@ -49,6 +56,12 @@ class EngineSettings(BaseModel):
     max_num_tokens: int
     guard: Literal["off", "tags"]
     precision: Literal["engine", "reference"] = "engine"
+    prefix_reuse: bool = True
+    """Whether full pages are kept to be found by prompts that begin alike."""
+    max_waiting: int = 1024
+    """Answers that may wait in line; a request that comes to a full line is refused."""
+    attention: Literal["auto", "native", "torch"] = "auto"
+    """Native kernels, plain torch, or native where they can be compiled. The reference always runs plain torch."""
     kv: KvBudget
 
     @classmethod
@@ -92,6 +105,7 @@ class EngineSettings(BaseModel):
                 guard=recipe.guard,
                 precision=precision,
                 kv=kv,
+                **overrides.model_dump(include=set(_SERVING_KEYS), exclude_none=True),
             )
         except ValidationError as error:
             raise UsageError(f"engine {engine.manifest.id} cannot run like this: {error.errors()[0]['msg']}") from None
@@ -103,7 +117,7 @@ def _float32_bytes(plan: Plan) -> int:
 
 
 def _override(recipe: Recipe, overrides: Overrides) -> Recipe:
-    changes: dict[str, Any] = overrides.model_dump(exclude_none=True)
+    changes: dict[str, Any] = overrides.model_dump(exclude_none=True, exclude=set(_SERVING_KEYS))
     kept = recipe.model_dump()
     if any(key in changes for key in _MEMORY_KEYS):
         kept.update(dict.fromkeys(_MEMORY_KEYS))

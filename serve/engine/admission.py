@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import math
-
 from roundhouse.errors import RequestError
 
 from .detokenize import TextStream
+from .guides import CompiledGuide, GuideCompiler
 from .request import Request, SamplingParams
-from .sampling import Sampler
+from .sampling_limits import MOST_ANSWERS, check_sampling
+from .sampling_state import SamplingState
 from .sequence import Sequence
 from .tokenizer import EngineTokenizer
 
 __all__ = ["check_sampling", "make_sequence"]
 
 
-def make_sequence(request: Request, tokenizer: EngineTokenizer, *, vocab: int, max_seq_len: int, pool_tokens: int) -> Sequence:
-    """Check a request and make its sequence. ``max_new`` is 0 when it asks for no tokens.
+def make_sequence(
+    request: Request,
+    tokenizer: EngineTokenizer,
+    *,
+    vocab: int,
+    max_seq_len: int,
+    pool_tokens: int,
+    guides: GuideCompiler | None = None,
+    max_answers: int = MOST_ANSWERS,
+) -> Sequence:
+    """Check a request and make the sequence of its first answer. ``max_new`` is 0 when it asks for no tokens.
 
     Only a prompt that is too long is an error: a request may ask for more than there is room for, and gets what there is.
 
@@ -26,12 +35,15 @@ def make_sequence(request: Request, tokenizer: EngineTokenizer, *, vocab: int, m
         vocab: token ids of the model are below this.
         max_seq_len: prompt and generated tokens together; more are not generated.
         pool_tokens: tokens that the whole KV pool holds. The last generated token needs no place in it.
+        guides: compiles what the text must look like. That goes on after the return: see :meth:`SamplingState.ready`.
+        max_answers: the largest ``n``.
 
     Raises:
-        RequestError: ``invalid_request``, naming the value and what is allowed.
+        RequestError: ``invalid_request``, naming the value and what is allowed; ``overloaded``, guides of others keep the
+            compiler busy.
     """
     params = request.sampling
-    check_sampling(params)
+    check_sampling(params, vocab=vocab, max_answers=max_answers)
     most = min(max_seq_len - 1, pool_tokens)
     limit = f"{most:,} of {max_seq_len:,}" if most < pool_tokens else f"the {most:,} that its KV pool holds"
     prompt = _prompt_ids(request, tokenizer, most, limit)
@@ -47,29 +59,17 @@ def make_sequence(request: Request, tokenizer: EngineTokenizer, *, vocab: int, m
         prompt_tokens=len(prompt),
         max_new=min(params.max_tokens, max_seq_len - len(prompt), pool_tokens + 1 - len(prompt)),
         sampling=params,
-        sampler=Sampler(params),
-        text=TextStream(tokenizer, params.stop),
+        sampler=SamplingState(params, prompt, eos_ids=tokenizer.eos_ids, guide=_guide(params, guides)),
+        text=TextStream(tokenizer, params.stop, params.min_tokens),
     )
 
 
-def check_sampling(params: SamplingParams) -> None:
-    """See that the parameters can be followed.
-
-    Raises:
-        RequestError: ``invalid_request``, naming the value and what is allowed.
-    """
-    if params.max_tokens < 0:
-        raise _invalid(f"max_tokens is {params.max_tokens}; it must be 0 or more")
-    if not (math.isfinite(params.temperature) and params.temperature >= 0):
-        raise _invalid(f"temperature is {params.temperature}; it must be a finite number, 0 (greedy) or more")
-    if not 0 < params.top_p <= 1:
-        raise _invalid(f"top_p is {params.top_p}; it must be above 0 and at most 1")
-    if params.top_k < 0:
-        raise _invalid(f"top_k is {params.top_k}; it must be 0 (every token) or more")
-    if params.seed is not None and not 0 <= params.seed < 2**64:
-        raise _invalid(f"seed is {params.seed}; it must be in 0..2**64 - 1")
-    if "" in params.stop:
-        raise _invalid("a stop string is empty")
+def _guide(params: SamplingParams, guides: GuideCompiler | None) -> CompiledGuide | None:
+    if params.guide is None:
+        return None
+    if guides is None:
+        raise _invalid("this engine does not guide answers by a schema or regular expression")
+    return guides.compile(params.guide)
 
 
 def _prompt_ids(request: Request, tokenizer: EngineTokenizer, most: int, limit: str) -> list[int]:

@@ -11,13 +11,18 @@ __all__ = ["TextStream"]
 
 
 class TextStream:
-    """The text of one request.
+    """The text of one answer.
 
     An incomplete character is held back until it is complete or the text ends; so is what may be the
     start of a stop string. Special tokens give no text.
+
+    Args:
+        tokenizer: the model's.
+        stop: strings that end the text.
+        min_tokens: what the first so many tokens say is no part of a stop string.
     """
 
-    def __init__(self, tokenizer: EngineTokenizer, stop: tuple[str, ...]) -> None:
+    def __init__(self, tokenizer: EngineTokenizer, stop: tuple[str, ...], min_tokens: int = 0) -> None:
         from tokenizers.decoders import DecodeStream
 
         self._tokenizer = tokenizer
@@ -26,6 +31,7 @@ class TextStream:
         self._unfed: list[int] = []
         self._decoded = ""
         self._stops = StopStrings(stop)
+        self._unstoppable = min_tokens
 
     @property
     def stopped_by(self) -> str | None:
@@ -38,6 +44,19 @@ class TextStream:
         Raises:
             RequestError: ``internal``, the tokenizer cannot decode these tokens step by step.
         """
+        piece = self._decode(token_id)
+        if self._unstoppable:
+            self._unstoppable -= 1
+            return piece
+        return self._stops.push(piece)
+
+    def finish(self) -> str:
+        """The text ends here: returns everything that was held back."""
+        rest = self._tokenizer.decode(self._visible)[len(self._decoded) :]
+        return rest if self._unstoppable else self._stops.push(rest) + self._stops.finish()
+
+    def _decode(self, token_id: int) -> str:
+        """The text that one more token makes certain."""
         if not self._tokenizer.shows_text(token_id):
             return ""
         self._visible.append(token_id)
@@ -51,9 +70,4 @@ class TextStream:
             raise RequestError("internal", f"the tokenizer cannot decode step by step: {error}") from None
         self._unfed = []
         self._decoded += piece
-        return self._stops.push(piece)
-
-    def finish(self) -> str:
-        """The text ends here: returns everything that was held back."""
-        rest = self._tokenizer.decode(self._visible)[len(self._decoded) :]
-        return self._stops.push(rest) + self._stops.finish()
+        return piece

@@ -7,15 +7,18 @@ whose tag differs reaches a client, because the guard runs before the step that 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from typing import Any
 
 from roundhouse.errors import RequestError
-from roundhouse.plugins.guard import NullGuard, PageGuard, TorchPageGuard
-from roundhouse.plugins.page_tag import NullTracker, PageTagTracker, Tracker
 
 from ..settings import EngineSettings
-from .admission import make_sequence
+from .answers import make_answers
 from .batch import StepBatch
+from .guides import GuideCompiler
+from .latency import LatencyHistogram
+from .live import LiveRequest
 from .pool import PagePool
 from .progress import append_token, chunk_of
 from .request import Failure, Output, Request
@@ -24,11 +27,15 @@ from .sampling import choose_tokens
 from .scheduler import Scheduler
 from .sequence import Sequence
 from .status import Status
+from .tag_check import TagCheck
 from .tokenizer import EngineTokenizer
 
 __all__ = ["EngineLoop"]
 
 _log = logging.getLogger(__name__)
+
+_GUIDE_WAIT_S = 0.01
+"""How long to wait for a guide when there is nothing else to do; cancellations and others come in between."""
 
 
 class EngineLoop:
@@ -39,26 +46,39 @@ class EngineLoop:
         settings: limits, pages and whether the guard is on. When it is off, tags are not even issued.
         tokenizer: the model's.
         vocab: token ids of the model are below this.
+        clock: seconds that never go back; deadlines and latencies are told by it.
     """
 
-    def __init__(self, runtime: Runtime[Any], settings: EngineSettings, tokenizer: EngineTokenizer, *, vocab: int) -> None:
+    def __init__(
+        self,
+        runtime: Runtime[Any],
+        settings: EngineSettings,
+        tokenizer: EngineTokenizer,
+        *,
+        vocab: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._runtime = runtime
         self._settings = settings
         self._tokenizer = tokenizer
         self._vocab = vocab
-        self._guarded = settings.guard == "tags"
-        tracker: Tracker = PageTagTracker(settings.kv.pages) if self._guarded else NullTracker()
-        self._guard: PageGuard = TorchPageGuard() if self._guarded else NullGuard()
-        self.pool = PagePool(settings.kv.pages, tracker)
+        self._clock = clock
+        self._tags = TagCheck(settings.kv.pages, on=settings.guard == "tags")
+        self.pool = PagePool(settings.kv.pages, self._tags.tracker)
         self._scheduler = Scheduler(
             self.pool,
             page_tokens=settings.page_tokens,
             max_batch_size=settings.max_batch_size,
             max_num_tokens=settings.max_num_tokens,
+            prefix_reuse=settings.prefix_reuse,
         )
-        self._live: dict[str, Sequence] = {}
+        self._guides = GuideCompiler(tokenizer, vocab)
+        self._live: dict[str, LiveRequest] = {}
         self._outputs: list[Output] = []
-        self._tokens_in = self._tokens_out = self._tag_checks = self._tag_mismatches = self._steps = 0
+        self._arrivals = 0
+        self._ttft, self._inter_token = LatencyHistogram(), LatencyHistogram()
+        self._tokens_in = self._tokens_out = self._cached_tokens = 0
+        self._steps = 0
 
     @property
     def has_work(self) -> bool:
@@ -71,52 +91,75 @@ class EngineLoop:
         An id that is live already is refused, and the live request goes on.
         """
         try:
-            sequence = self._accept(request)
+            answers = self._accept(request)
         except RequestError as error:
             self._outputs.append(Failure(request_id=request.request_id, code=error.code, message=error.message))
             return
-        if sequence.max_new == 0:
-            self._outputs.append(chunk_of(sequence, [], "", "length"))
+        if answers[0].max_new == 0:
+            self._outputs += [chunk_of(answer, [], "", "length") for answer in answers]
             return
-        self._live[request.request_id] = sequence
-        self._scheduler.add(sequence)
+        now = self._clock()
+        deadline = None if request.deadline_s is None else now + request.deadline_s
+        self._live[request.request_id] = LiveRequest(request.request_id, now, deadline, answers)
+        for answer in answers:
+            self._scheduler.add(answer)
 
     def cancel(self, request_id: str) -> None:
         """End a request and give its pages back now; an unknown id is ignored, for it may just have ended."""
-        sequence = self._live.get(request_id)
-        if sequence is not None:
-            self._end(sequence)
-            self._outputs.append(chunk_of(sequence, [], "", "cancelled"))
+        live = self._live.get(request_id)
+        for answer in list(live.answers) if live else []:
+            self._end(answer)
+            self._outputs.append(chunk_of(answer, [], "", "cancelled"))
 
     def step(self) -> list[Output]:
         """Run one step and return everything that came out since the last one.
 
-        The pages of every request that ended are back in the pool (or quarantined) on return.
+        The pages of every request that ended are back in the pool (or quarantined) on return; full ones may stay in the
+        prefix cache.
         """
+        self._fail_what_is_late()
+        self._fail_what_cannot_be_guided()
         self._fail_what_fits_no_more()
         batch, admitted = self._scheduler.schedule()
         self._tokens_in += sum(sequence.prompt_tokens for sequence in admitted)
+        self._cached_tokens += sum(sequence.cached_tokens for sequence in admitted)
         if batch.runs:
             self._steps += 1
             batch, prepared = self._guarded_batch(batch)
             if batch.runs:
                 self._run(batch, prepared)
+        elif waits := next((each for each in self._scheduler.waiting if not each.sampler.ready()), None):
+            waits.sampler.ready(_GUIDE_WAIT_S)  # nobody runs, and its guide is being compiled
         outputs, self._outputs = self._outputs, []
         return outputs
 
     def status(self) -> Status:
         """Gauges and counters, as of now."""
+        cached = self._scheduler.cache.evictable
         return Status(
             running=len(self._scheduler.running),
             waiting=len(self._scheduler.waiting),
             pages_free=self.pool.free,
-            pages_used=self.pool.used,
+            pages_used=self.pool.used - cached,
             pages_quarantined=self.pool.quarantined,
+            pages_cached=cached,
             tokens_in=self._tokens_in,
             tokens_out=self._tokens_out,
-            tag_checks=self._tag_checks,
-            tag_mismatches=self._tag_mismatches,
+            cached_tokens=self._cached_tokens,
+            preemptions=self._scheduler.preemptions,
+            tag_checks=self._tags.checks,
+            tag_mismatches=self._tags.mismatches,
+            ttft=self._ttft.snapshot(),
+            inter_token=self._inter_token.snapshot(),
         )
+
+    def prepare(self) -> None:
+        """Do what takes a second and would otherwise hold up the first request that needs it."""
+        self._guides.prepare()
+
+    def forget_prefixes(self) -> None:
+        """Give up every page that the prefix cache keeps."""
+        self._scheduler.cache.clear()
 
     def check_integrity(self) -> None:
         """Check that pages, holders and tags agree; meant for idle moments and tests.
@@ -129,20 +172,28 @@ class EngineLoop:
         """
         self._scheduler.check_integrity()
 
-    def _accept(self, request: Request) -> Sequence:
+    def _accept(self, request: Request) -> list[Sequence]:
         if request.request_id in self._live:
             raise RequestError("invalid_request", f"request id {request.request_id!r} is in use")
-        sequence = make_sequence(
+        waiting = len(self._scheduler.waiting)
+        if waiting >= self._settings.max_waiting:
+            raise RequestError("overloaded", f"{waiting:,} requests wait already; try again later")
+        self._arrivals += 1
+        answers = make_answers(
             request,
             self._tokenizer,
             vocab=self._vocab,
             max_seq_len=self._settings.max_seq_len,
             pool_tokens=self._settings.kv.tokens,
+            guides=self._guides,
+            max_answers=self._settings.max_batch_size,
+            arrival=self._arrivals,
         )
         # Pages out of use cut an answer, like the rest of the pool; a prompt they leave no room for fails in the next step.
-        room = self._scheduler.usable_tokens + 1 - sequence.prompt_tokens
-        sequence.max_new = min(sequence.max_new, max(room, 1))
-        return sequence
+        room = self._scheduler.usable_tokens + 1 - answers[0].prompt_tokens
+        for answer in answers:
+            answer.max_new = min(answer.max_new, max(room, 1))
+        return answers
 
     def _guarded_batch(self, batch: StepBatch) -> tuple[StepBatch, PreparedBatch]:
         """Prepare a batch and drop the rows whose tags differ.
@@ -151,61 +202,81 @@ class EngineLoop:
         """
         while True:
             prepared: PreparedBatch = self._runtime.prepare(batch)
-            tags = self.pool.tracker.page_tags
-            self._tag_checks += self._guarded
-            bad = self._guard.bad_rows(prepared.page_table, prepared.page_count, prepared.expected_tags, tags)
+            bad = self._tags.bad_rows(prepared)
             if not bad:
                 return batch, prepared
             for row, column in bad:
                 self._fail_mismatch(batch.runs[row][0], prepared, row, column)
-            batch = batch.without({row for row, _ in bad})
+            gone = {row for row, (sequence, _) in enumerate(batch.runs) if sequence.request_id not in self._live}
+            batch = batch.without(gone)
             if not batch.runs:
                 return batch, prepared
 
     def _fail_mismatch(self, sequence: Sequence, prepared: PreparedBatch, row: int, column: int) -> None:
-        self._tag_mismatches += 1
-        _log.error("request %s, step %d: %s", sequence.request_id, self._steps, self._mismatch(prepared, row, column))
-        del self._live[sequence.request_id]
-        self._scheduler.condemn(sequence)
+        self._tags.mismatches += 1
+        told = self._tags.describe(prepared, row, column)
+        _log.error("request %s, step %d: %s", sequence.request_id, self._steps, told)
+        live = self._live.pop(sequence.request_id, None)
+        if live is None:  # another answer of the same request had a bad page as well
+            return
+        for answer in live.answers:
+            self._scheduler.condemn(answer)
         message = f"the KV page at column {column} no longer carries this request's tag; nothing was computed from it"
         self._outputs.append(Failure(request_id=sequence.request_id, code="page_tag_mismatch", message=message))
-
-    def _mismatch(self, prepared: PreparedBatch, row: int, column: int) -> str:
-        count, columns = int(prepared.page_count[row]), prepared.page_table.shape[1]
-        if not 0 <= count <= columns:
-            return f"page tag mismatch, impossible page count {count} of {columns} columns"
-        page, expected = int(prepared.page_table[row, column]), int(prepared.expected_tags[row, column])
-        tags = self.pool.tracker.page_tags
-        found = int(tags[page]) if 0 <= page < len(tags) else "no such page"
-        return f"page tag mismatch, column {column}, page {page}, expected tag {expected}, found {found}"
 
     def _run(self, batch: StepBatch, prepared: PreparedBatch) -> None:
         logits = self._runtime.forward(prepared)
         sampled = batch.sampled
-        for sequence, count in batch.runs:
-            sequence.computed += count
-        for sequence, token in zip(sampled, choose_tokens(logits, [s.sampler for s in sampled]), strict=True):
+        self._scheduler.computed(batch)
+        choices = choose_tokens(logits, [sequence.sampler for sequence in sampled])
+        now = self._clock()
+        for sequence, choice in zip(sampled, choices, strict=True):
+            live = self._live.get(sequence.request_id)
+            if live is None:  # another answer of the same request failed a moment ago
+                continue
             try:
-                if token is None:
-                    raise RequestError("internal", "the model's logits are not finite numbers")
-                chunk = append_token(sequence, token, self._tokenizer.eos_ids)
+                if isinstance(choice, RequestError):
+                    raise choice
+                chunk = append_token(sequence, choice, self._tokenizer.eos_ids)
             except RequestError as error:
-                self._fail(sequence, error)
+                self._fail(live, error)
                 continue
             self._tokens_out += 1
+            seconds, first = live.seconds_waited(sequence.index, now)
+            (self._ttft if first else self._inter_token).observe(seconds)
             if chunk.finish_reason is not None:
                 self._end(sequence)
             self._outputs.append(chunk)
 
+    def _fail_what_is_late(self) -> None:
+        now = self._clock()
+        for live in [live for live in self._live.values() if live.deadline is not None and now >= live.deadline]:
+            self._fail(live, RequestError("deadline", f"the request had not ended {now - live.arrived:.1f} s after it came"))
+
+    def _fail_what_cannot_be_guided(self) -> None:
+        """Fail waiting requests whose guide turned out to be impossible, before anything is computed for them."""
+        for sequence in list(self._scheduler.waiting):
+            live = self._live.get(sequence.request_id)
+            if live is not None and sequence.sampler.ready():
+                try:
+                    sequence.sampler.start()
+                except RequestError as error:
+                    self._fail(live, error)
+
     def _fail_what_fits_no_more(self) -> None:
         """Fail waiting requests that quarantine or a fault left too few pages for."""
         for sequence in self._scheduler.hopeless():
-            self._fail(sequence, RequestError("unavailable", "too many pages are out of use; the engine must be restarted"))
+            if live := self._live.get(sequence.request_id):
+                self._fail(live, RequestError("unavailable", "too many pages are out of use; the engine must be restarted"))
 
-    def _fail(self, sequence: Sequence, error: RequestError) -> None:
-        self._end(sequence)
-        self._outputs.append(Failure(request_id=sequence.request_id, code=error.code, message=error.message))
+    def _fail(self, live: LiveRequest, error: RequestError) -> None:
+        for answer in list(live.answers):
+            self._end(answer)
+        self._outputs.append(Failure(request_id=live.request_id, code=error.code, message=error.message))
 
     def _end(self, sequence: Sequence) -> None:
-        del self._live[sequence.request_id]
         self._scheduler.finish(sequence)
+        live = self._live[sequence.request_id]
+        live.answers.remove(sequence)
+        if not live.answers:
+            del self._live[sequence.request_id]

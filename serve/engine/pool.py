@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from roundhouse.errors import ServeError
 from roundhouse.plugins.page_tag import FREE, Tracker
@@ -57,6 +58,14 @@ class PagePool:
     def used(self) -> int:
         """Pages with at least one holder."""
         return self.pages - self.free - self.quarantined
+
+    def is_held_once(self, page: int) -> bool:
+        """Whether a page has one holder only."""
+        return bool(self._holders[page] == 1)
+
+    def held_once(self, mask: npt.NDArray[np.bool_]) -> int:
+        """How many of the pages that ``mask``, bool [P], names have one holder only."""
+        return int(np.count_nonzero(self._holders[mask] == 1))
 
     def grant(self, count: int) -> list[Grant] | None:
         """Take ``count`` free pages, each with a new tag; None, and nothing taken, when fewer are free."""

@@ -1,71 +1,80 @@
-"""Choosing tokens from logits. Rows are independent: a seed gives the same draws whatever the batch.
+"""Choosing the next tokens of a batch. Rows are independent: a seed gives the same draws whatever the batch.
 
-Every request that is not greedy owns a random stream and takes one uniform number from it a token.
-That number is looked up in the cumulative distribution over the tokens that top-k and top-p keep.
+One pass over all rows finds the greedy tokens and the rows that are no numbers. Every other row is then worked on by
+itself, in the processor's cache: its arithmetic depends on nothing but its own logits, so it is the same to the last bit
+alone and among others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Rows
+from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import Float32Array, Float64Array, Int64Array
-from .request import SamplingParams
+from roundhouse.errors import RequestError
 
-__all__ = ["Sampler", "choose_tokens"]
+from .arrays import Float32Array
+from .filters import draw
+from .logprobs import token_logprob
+from .request import TokenLogprob
+from .sampling_state import SamplingState
 
-
-class Sampler:
-    """The sampling state of one request."""
-
-    def __init__(self, params: SamplingParams) -> None:
-        self.greedy = params.temperature == 0
-        self._params = params
-        self._random = np.random.Generator(np.random.Philox(params.seed))
-
-    def draw(self, logits: Float32Array) -> int:
-        """Draw a token from finite or −inf logits, float32 [V]; takes one uniform number."""
-        kept, weights = _filtered(logits, self._params)
-        cumulative = np.cumsum(weights)
-        place = np.searchsorted(cumulative, self._random.random() * cumulative[-1], side="right")
-        return int(kept[min(int(place), len(kept) - 1)])
+__all__ = ["Choice", "choose_tokens"]
 
 
-def choose_tokens(logits: Float32Array, samplers: Rows[Sampler]) -> list[int | None]:
-    """The next token of each row; None for a row whose largest logit is not a finite number.
+@dataclass(frozen=True)
+class Choice:
+    """The next token of one answer."""
+
+    token: int
+    logprob: TokenLogprob | None = None
+    """When the request asks for log-probabilities."""
+
+
+def choose_tokens(logits: Float32Array, states: Rows[SamplingState]) -> list[Choice | RequestError]:
+    """The next token of each row, or why that row has none.
 
     Args:
-        logits: float32 [R, V].
-        samplers: R sampling states; each one that is not greedy advances by one draw.
+        logits: float32 [R, V], left as they are.
+        states: R states. Those that are not greedy take a random number; nothing else of them changes before
+            :meth:`SamplingState.commit`.
     """
-    if not samplers:
+    if not states:
         return []
     best = logits.argmax(axis=1)  # a NaN, where there is one
-    sane = np.isfinite(logits[np.arange(len(samplers)), best])
-    return [
-        None if not sane[row] else int(best[row]) if sampler.greedy else sampler.draw(logits[row])
-        for row, sampler in enumerate(samplers)
-    ]
+    finite = np.isfinite(logits[np.arange(len(states)), best])
+    scratch = _Scratch(logits.shape[1])
+    with np.errstate(over="ignore"):  # to −inf, of weight 0
+        return [
+            _choose(logits[row], state, int(best[row]), scratch) if finite[row] else _not_finite()
+            for row, state in enumerate(states)
+        ]
 
 
-def _filtered(logits: Float32Array, params: SamplingParams) -> tuple[Int64Array, Float64Array]:
-    """Token ids that top-k, then top-p keep, most likely first, and their unnormalized weights.
+class _Scratch:
+    """Two rows to work in, shared by all rows of a batch."""
 
-    The most likely token is always kept. Without a filter the ids stay in their own order.
-    """
-    vocab = len(logits)
-    kept = np.arange(vocab)
-    top_k = 0 < params.top_k < vocab
-    if top_k:
-        kept = np.argpartition(logits, vocab - params.top_k)[vocab - params.top_k :]
-    if top_k or params.top_p < 1:
-        kept = kept[np.argsort(-logits[kept])]
-    # The largest is subtracted first: a tiny temperature then gives zeros, never inf − inf.
-    chosen = logits[kept].astype(np.float64)
-    weights = np.exp((chosen - chosen.max()) / params.temperature)
-    if params.top_p < 1:
-        before = np.cumsum(weights) - weights
-        inside = int(np.count_nonzero(before < params.top_p * weights.sum()))
-        kept, weights = kept[: max(1, inside)], weights[: max(1, inside)]
-    return kept, weights
+    def __init__(self, vocab: int) -> None:
+        self.logits = np.empty(vocab, dtype=np.float32)
+        self.weights = np.empty(vocab, dtype=np.float32)
+
+
+def _choose(row: Float32Array, state: SamplingState, best: int, scratch: _Scratch) -> Choice | RequestError:
+    try:
+        values, ids = state.candidates(row, scratch.logits)
+    except RequestError as error:
+        return error
+    place = best if values is row else int(values.argmax())
+    top = values[place]
+    if not np.isfinite(top):
+        return RequestError("internal", "the model's logits leave no token that may be drawn")
+    if not state.greedy:
+        place = draw(values, top, state.params, state.uniform(), scratch.weights)
+    token = place if ids is None else int(ids[place])
+    count = state.params.logprobs
+    return Choice(token, None if count is None else token_logprob(row, row[best], token, count, scratch.weights))
+
+
+def _not_finite() -> RequestError:
+    return RequestError("internal", "the model's logits are not finite numbers")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import ApiError
@@ -32,7 +31,7 @@ class BodyLimit:
         messages = await self._take_body(scope, receive)
         if messages is None:
             error = ApiError(413, f"the body is larger than {self._limit:,} bytes", code="request_too_large")
-            await JSONResponse(error.body, status_code=error.status, headers={"Connection": "close"})(scope, receive, send)
+            await error.response(scope, receive, send)
             return
 
         async def replay() -> Message:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from ..engine.request import SamplingParams
+
+if TYPE_CHECKING:
+    from fastapi.responses import JSONResponse
 
 __all__ = ["ApiError", "api_error_from_triton", "routing_error", "validation_error"]
 
-_STATUS = {"invalid_request": 400, "unavailable": 503, "cancelled": 499}
+_STATUS = {"invalid_request": 400, "cancelled": 499, "overloaded": 429, "deadline": 408, "unavailable": 503}
+_CODES = {"overloaded": "rate_limit_exceeded", "deadline": "timeout"}
+"""What OpenAI calls some of our codes."""
+_TYPES = {401: "authentication_error", 408: "timeout_error", 429: "rate_limit_error"}
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}, 429: {"Retry-After": "1"}}
 _INTERNAL = 500
+_NESTED = ("messages", "tools")
+"""Fields whose errors say where in them."""
 
 
 class ApiError(Exception):
@@ -23,6 +34,7 @@ class ApiError(Exception):
     """
 
     def __init__(self, status: int, message: str, *, code: str, param: str | None = None) -> None:
+        message = message.encode(errors="backslashreplace").decode()  # it may quote what is no text, and must be sent
         super().__init__(message)
         self.status = status
         self.message = message
@@ -32,16 +44,28 @@ class ApiError(Exception):
     @property
     def body(self) -> dict[str, Any]:
         """The JSON body of the response."""
-        kind = "invalid_request_error" if self.status < _INTERNAL else "server_error"
+        kind = _TYPES.get(self.status, "invalid_request_error" if self.status < _INTERNAL else "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+    @property
+    def response(self) -> JSONResponse:
+        """The whole response."""
+        from fastapi.responses import JSONResponse
+
+        return JSONResponse(self.body, status_code=self.status, headers=_HEADERS.get(self.status))
 
 
 def api_error_from_triton(text: str) -> ApiError:
-    """Read an error of our backend, ``[code] message``; anything else is an internal error."""
+    """Read an error of our backend, ``[code] message``; anything else is an internal error.
+
+    Messages about a parameter begin with its name, and so name the field; those about the prompt say so.
+    """
     code, bracket, message = text.removeprefix("[").partition("] ")
     if not text.startswith("[") or not bracket:
         return ApiError(_INTERNAL, text, code="internal")
-    return ApiError(_STATUS.get(code, _INTERNAL), message, code=code)
+    word = message.removeprefix("the ").partition(" ")[0]
+    known = code == "invalid_request" and (word == "prompt" or word in SamplingParams.__struct_fields__)
+    return ApiError(_STATUS.get(code, _INTERNAL), message, code=_CODES.get(code, code), param=word if known else None)
 
 
 def routing_error(status: int, detail: str, asked: str) -> ApiError:
@@ -72,10 +96,21 @@ def validation_error(problems: Sequence[Mapping[str, Any]], *, content_type: str
     first = problems[0]
     if first["type"] == "json_invalid":
         return ApiError(400, "the body is not valid JSON", code="invalid_request")
-    path = [str(part) for part in first["loc"] if part != "body"]
     message = str(first["msg"]).removeprefix("Value error, ")
-    param = path[0] if path else None
+    if first["type"] == "field_error":
+        return ApiError(400, message, code="invalid_request", param=first["ctx"]["param"])
+    param = _field([part for part in first["loc"] if part != "body"])
     return ApiError(400, f"{param}: {message}" if param else message, code="invalid_request", param=param)
+
+
+def _field(path: Sequence[str | int]) -> str | None:
+    """The name of a field; where in it only for those whose path has no alternatives of types in it."""
+    if not path:
+        return None
+    name = str(path[0])
+    if name in _NESTED:
+        name += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path[1:])
+    return name
 
 
 def _is_json(content_type: str | None) -> bool:

@@ -7,29 +7,30 @@ from __future__ import annotations
 
 import re
 
-from ..triton.metrics import ENGINE_UP, PAGES, PAGES_QUARANTINED, STATUS_TIME
+from ..triton.health import DOWN, STUCK, silent
+from ..triton.metrics import ENGINE_UP, PAGES, PAGES_QUARANTINED, STATUS_TIME, TOKENS_COME_OUT
 
 __all__ = ["engine_problem"]
 
-_LONGEST_SILENCE_S = 30.0
-"""Longer than any one step should take: the engine process reports between steps."""
 _MOST_QUARANTINED = 0.05
-_SAMPLE = re.compile(r"^(roundhouse_\w+)\{[^}]*\} (\S+)$", re.MULTILINE)
+_SAMPLE = re.compile(r'^(roundhouse_\w+)\{model="([^"]*)"\} (\S+)$', re.MULTILINE)
 
 
-def engine_problem(metrics: str, now: float) -> str | None:
+def engine_problem(metrics: str, model: str, now: float) -> str | None:
     """Why the engine should get no requests, or None when nothing speaks against it.
 
     Args:
-        metrics: Triton's metrics in Prometheus' text form; one model is loaded.
+        metrics: Triton's metrics in Prometheus' text form.
+        model: the one it is about.
         now: Unix time, in seconds.
     """
-    found = {name: float(value) for name, value in _SAMPLE.findall(metrics)}
+    found = {name: float(value) for name, labelled, value in _SAMPLE.findall(metrics) if labelled == model}
     if found.get(ENGINE_UP) != 1.0:
-        return "the engine process is down"
-    silence = now - found.get(STATUS_TIME, 0.0)
-    if silence > _LONGEST_SILENCE_S:
-        return f"the engine process has not reported for {silence:.0f} s"
+        return DOWN
+    if found.get(TOKENS_COME_OUT) != 1.0:
+        return STUCK
+    if problem := silent(now - found.get(STATUS_TIME, 0.0)):
+        return problem
     pages, quarantined = sum(found.get(name, 0.0) for name in PAGES), found.get(PAGES_QUARANTINED, 0.0)
     if quarantined > _MOST_QUARANTINED * pages:
         return f"{quarantined:.0f} of {pages:.0f} KV pages are quarantined; the engine must be restarted"

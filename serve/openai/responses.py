@@ -1,93 +1,107 @@
-"""Response bodies and event streams, for both endpoints."""
+"""An answer from its pieces: one body, or a stream of events."""
 
 from __future__ import annotations
 
 import json
 import time
-import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .choices import Choice
 from .errors import ApiError
 from .triton_client import Piece
+from .usage import Usage
 
-__all__ = ["Answer", "event_stream"]
+__all__ = ["Answer", "AnswerHead"]
 
 Kind = Literal["completion", "chat"]
 _PREFIX = {"completion": "cmpl", "chat": "chatcmpl"}
 _WHOLE = {"completion": "text_completion", "chat": "chat.completion"}
 _CHUNK = {"completion": "text_completion", "chat": "chat.completion.chunk"}
-DONE = "data: [DONE]\n\n"
+_DONE = "data: [DONE]\n\n"
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerHead:
     """The identity of one answer, which all its bodies carry."""
 
     kind: Kind
     model: str
+    request_id: str
     created: int = field(default_factory=lambda: int(time.time()))
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def whole(self, text: str, last: Piece) -> dict[str, Any]:
-        """The body of an answer that is not streamed."""
-        choice: dict[str, Any] = {"index": 0, "finish_reason": last.finish_reason, "logprobs": None}
-        choice |= {"text": text} if self.kind == "completion" else {"message": {"role": "assistant", "content": text}}
-        return self._body(_WHOLE[self.kind], [choice]) | {"usage": usage(last)}
+    def whole(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        """A body of an answer that is not streamed."""
+        return self._body(_WHOLE[self.kind], choices)
 
-    def first_chunk(self) -> dict[str, Any] | None:
-        """What a chat stream opens with: the role. Completions open with text."""
-        return self._chunk({"delta": {"role": "assistant", "content": ""}}, None) if self.kind == "chat" else None
-
-    def chunk(self, piece: Piece) -> dict[str, Any]:
-        """One streamed piece."""
-        if self.kind == "completion":
-            return self._chunk({"text": piece.text}, piece.finish_reason)
-        return self._chunk({"delta": {"content": piece.text} if piece.text else {}}, piece.finish_reason)
-
-    def usage_chunk(self, last: Piece) -> dict[str, Any]:
-        """What a stream ends with when the client asked for usage."""
-        return self._body(_CHUNK[self.kind], []) | {"usage": usage(last)}
-
-    def _chunk(self, content: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
-        choice = {"index": 0, "finish_reason": finish_reason, "logprobs": None, **content}
-        return self._body(_CHUNK[self.kind], [choice])
+    def chunk(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        """A body of a stream."""
+        return self._body(_CHUNK[self.kind], choices)
 
     def _body(self, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        head = {"id": f"{_PREFIX[self.kind]}-{self.token}", "object": kind, "created": self.created, "model": self.model}
-        return head | {"choices": choices}
+        name = f"{_PREFIX[self.kind]}-{self.request_id}"
+        return {"id": name, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
 
-def usage(last: Piece) -> dict[str, int]:
-    """Token counts of an answer, from its last piece."""
-    return {
-        "prompt_tokens": last.prompt_tokens,
-        "completion_tokens": last.completion_tokens,
-        "total_tokens": last.prompt_tokens + last.completion_tokens,
-    }
+class Answer:
+    """One answer being made.
 
-
-async def event_stream(answer: Answer, first: Piece, rest: AsyncIterator[Piece], *, include_usage: bool) -> AsyncIterator[str]:
-    """Server-sent events of an answer whose first piece has arrived.
-
-    The status line has gone out when a later piece fails, so the error is an event of its own, and
-    the stream then ends without ``[DONE]``.
+    Args:
+        head: its identity.
+        choices: makes the choice of a number, which is ``prompt * n + answer``.
+        n: answers to each prompt.
+        include_usage: whether a stream says how many tokens there were.
     """
-    opening = answer.first_chunk()
-    if opening is not None:
-        yield _event(opening)
-    yield _event(answer.chunk(first))
-    last = first
-    try:
-        async for last in rest:
-            yield _event(answer.chunk(last))
-    except ApiError as error:
-        yield _event(error.body)
-        return
-    if include_usage:
-        yield _event(answer.usage_chunk(last))
-    yield DONE
+
+    def __init__(self, head: AnswerHead, choices: Callable[[int], Choice], *, n: int, include_usage: bool) -> None:
+        self._head = head
+        self._make = choices
+        self._n = n
+        self._include_usage = include_usage
+        self._choices: dict[int, Choice] = {}
+        self._usage = Usage()
+
+    async def whole(self, pieces: AsyncIterator[tuple[int, Piece]]) -> dict[str, Any]:
+        """The body of an answer that is not streamed.
+
+        Raises:
+            ApiError: as the pieces' source does.
+        """
+        async for prompt, piece in pieces:
+            self._take(prompt, piece)
+        choices = [self._choices[number].whole() for number in sorted(self._choices)]
+        return self._head.whole(choices) | {"usage": self._usage.as_dict()}
+
+    async def events(self, first: tuple[int, Piece], rest: AsyncIterator[tuple[int, Piece]]) -> AsyncIterator[str]:
+        """Server-sent events of an answer whose first piece has arrived.
+
+        The status line has gone out when a later piece fails, so the error is an event of its own, and
+        the stream then ends without ``[DONE]``.
+        """
+        for event in self._chunks(*first):
+            yield event
+        try:
+            async for arrived in rest:
+                for event in self._chunks(*arrived):
+                    yield event
+        except ApiError as error:
+            yield _event(error.body)
+            return
+        if self._include_usage:
+            yield _event(self._head.chunk([]) | {"usage": self._usage.as_dict()})
+        yield _DONE
+
+    def _chunks(self, prompt: int, piece: Piece) -> list[str]:
+        usage = {"usage": None} if self._include_usage else {}
+        return [_event(self._head.chunk([shown]) | usage) for shown in self._take(prompt, piece)]
+
+    def _take(self, prompt: int, piece: Piece) -> list[dict[str, Any]]:
+        self._usage.push(prompt, piece)
+        number = prompt * self._n + piece.index
+        if number not in self._choices:
+            self._choices[number] = self._make(number)
+        return self._choices[number].push(piece)
 
 
 def _event(body: dict[str, Any]) -> str:

@@ -1,158 +1,96 @@
-"""Request bodies, as OpenAI's API defines them.
-
-A field that would change the answer and is not supported is an error that names it, never silently
-dropped. A field whose given value changes nothing (``n: 1``, ``tools: []``) is accepted.
-"""
+"""Request bodies, as OpenAI's API defines them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from ..engine.request import SamplingParams
+from ..engine.request import Guide, SamplingParams
+from .fields import MOST_ANSWERS, Count, GenerationFields, TokenId, field_error
+from .messages import ChatMessage
+from .text import Text
+from .tools.definitions import NamedTool, Tool, ToolChoice
 
-__all__ = ["ChatMessage", "ChatRequest", "CompletionRequest", "StreamOptions"]
-
-_WITHOUT_EFFECT = frozenset(
-    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "parallel_tool_calls"}
-)
-"""Fields that never change the text of an answer here."""
-
-_NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    "n": (1,),
-    "best_of": (1,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "echo": (False,),
-    "suffix": ("",),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "functions": ([],),
-    "response_format": ({"type": "text"},),
-    "modalities": (["text"],),
-}
-"""Fields that are not supported, with the values (beside null) that ask for nothing."""
+__all__ = ["ChatMessage", "ChatRequest", "CompletionRequest", "Prompt"]
 
 _REST_OF_CONTEXT = 2**31 - 1
 _COMPLETION_TOKENS = 16
 
-TokenId = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
-Count = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+Prompt = Text | list[TokenId]
+MostLogprobs = Annotated[int, Field(ge=0, le=20, strict=True)]
 
 
-class StreamOptions(BaseModel):
-    """``include_usage`` asks for one more chunk at the end, with the usage and no choices."""
+class CompletionRequest(GenerationFields):
+    """``POST /v1/completions``: prompts, each as text or as token ids."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    include_usage: bool = False
-
-
-class _Generation(BaseModel):
-    """What both endpoints take. ``top_k`` and ``ignore_eos`` are additions to OpenAI's fields."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    model: str
-    stream: bool = False
-    stream_options: StreamOptions | None = None
-    max_tokens: Count | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    top_k: Count | None = None
-    seed: int | None = Field(default=None, ge=0, lt=2**64, strict=True)
-    stop: Annotated[str, StringConstraints(min_length=1)] | list[Annotated[str, StringConstraints(min_length=1)]] | None = None
-    ignore_eos: bool = False
+    prompt: Prompt | Annotated[list[Text] | list[list[TokenId]], Field(min_length=1, max_length=MOST_ANSWERS)]
+    best_of: int | None = None
+    echo: bool | None = None
+    logprobs: MostLogprobs | None = None
 
     @model_validator(mode="after")
-    def _refuse_unsupported(self) -> Self:
-        refused = [name for name, value in (self.model_extra or {}).items() if not _changes_nothing(name, value)]
-        if refused:
-            raise ValueError(f"not supported here: {', '.join(sorted(refused))}")
+    def _answers_fit(self) -> Self:
+        if self.best_of is not None and self.best_of != self.answers:
+            message = f"best_of is {self.best_of}; only as many as n, which is {self.answers}, can be drawn here"
+            raise field_error("best_of", message)
+        if self.echo and self.logprobs is not None:
+            raise field_error("echo", "echo with logprobs is not supported here: prompts have no log-probabilities")
+        if len(self.prompts) * self.answers > MOST_ANSWERS:
+            message = f"prompts times n is {len(self.prompts) * self.answers}; at most {MOST_ANSWERS} are answered at once"
+            raise field_error("n", message)
         return self
 
     @property
-    def include_usage(self) -> bool:
-        """Whether a stream ends with the usage."""
-        return self.stream_options is not None and self.stream_options.include_usage
-
-    def _sampling(self, max_tokens: int) -> SamplingParams:
-        """OpenAI's defaults: temperature 1, every token kept."""
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        return SamplingParams(
-            max_tokens=max_tokens,
-            temperature=1.0 if self.temperature is None else self.temperature,
-            top_p=1.0 if self.top_p is None else self.top_p,
-            top_k=self.top_k or 0,
-            seed=self.seed,
-            stop=stop,
-            ignore_eos=self.ignore_eos,
-        )
-
-
-class CompletionRequest(_Generation):
-    """``POST /v1/completions``: one prompt, as text or as token ids."""
-
-    prompt: (
-        str
-        | list[TokenId]
-        | Annotated[list[str], Field(min_length=1, max_length=1)]
-        | Annotated[list[list[TokenId]], Field(min_length=1, max_length=1)]
-    )
-
-    @property
-    def one_prompt(self) -> str | list[int]:
-        """The prompt, out of the list of one that clients may wrap it in."""
+    def prompts(self) -> list[Prompt]:
+        """The prompts, one or many."""
         if isinstance(self.prompt, list) and self.prompt and not isinstance(self.prompt[0], int):
-            return self.prompt[0]
-        return self.prompt  # type: ignore[return-value]  # the branch above took the nested lists
+            return list(self.prompt)
+        return [self.prompt]  # type: ignore[list-item]  # the branch above took the nested lists
 
     @property
     def sampling(self) -> SamplingParams:
         """How to sample; 16 tokens unless asked otherwise, as OpenAI does."""
-        return self._sampling(_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens)
+        most = _COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+        return self.sampling_params(max_tokens=most, logprobs=self.logprobs, guide=self.guide)
 
 
-class TextPart(BaseModel):
-    """One piece of a message's content. Only text is understood."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    type: Literal["text"]
-    text: str
-
-
-class ChatMessage(BaseModel):
-    """One turn of a conversation."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    role: str
-    content: str | list[TextPart]
-    name: str | None = None
-
-    def for_template(self) -> dict[str, Any]:
-        """The message as chat templates expect it: content as one string."""
-        text = self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
-        return {"role": self.role, "content": text} | ({"name": self.name} if self.name else {})
-
-
-class ChatRequest(_Generation):
+class ChatRequest(GenerationFields):
     """``POST /v1/chat/completions``."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: MostLogprobs | None = None
+    tools: Annotated[list[Tool], Field(max_length=MOST_ANSWERS)] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+
+    @model_validator(mode="after")
+    def _choice_is_there(self) -> Self:
+        if self.top_logprobs and not self.logprobs:
+            raise field_error("top_logprobs", "top_logprobs needs logprobs: true")
+        names = [tool.function.name for tool in self.tools or ()]
+        if len(set(names)) < len(names):
+            raise field_error("tools", "two tools have the same name")
+        if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
+            name = self.tool_choice.function.name
+            raise field_error("tool_choice", f"tool_choice names {name!r}, which is not among the tools")
+        if self.tool_choice == "required" and not names:
+            raise field_error("tool_choice", "tool_choice is required, but there are no tools")
+        return self
 
     @property
-    def sampling(self) -> SamplingParams:
-        """How to sample; up to the end of the context unless asked otherwise, as OpenAI does."""
+    def usable_tools(self) -> list[Tool]:
+        """The tools that the answer may call."""
+        return [] if self.tool_choice == "none" else list(self.tools or ())
+
+    def sampling(self, guide: Guide | None) -> SamplingParams:
+        """How to sample; up to the end of the context unless asked otherwise, as OpenAI does.
+
+        Args:
+            guide: what the text must look like.
+        """
         given = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        return self._sampling(_REST_OF_CONTEXT if given is None else given)
-
-
-def _changes_nothing(name: str, value: object) -> bool:
-    return name in _WITHOUT_EFFECT or (name in _NEUTRAL and (value is None or value in _NEUTRAL[name]))
+        most = _REST_OF_CONTEXT if given is None else given
+        return self.sampling_params(max_tokens=most, logprobs=(self.top_logprobs or 0) if self.logprobs else None, guide=guide)

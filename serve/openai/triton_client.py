@@ -1,26 +1,27 @@
-"""Talks to one model on Triton over gRPC: one stream per request, so that each can be cancelled alone."""
+"""Talks to one model on Triton over gRPC: one stream per request, so that each can be ended alone."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 import httpx
-import numpy as np
-from tritonclient.grpc import InferInput
 from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
-from ..engine.request import SamplingParams
-from ..triton.contract import SAMPLING_PREFIX
+from ..triton.encode import encode_inputs
 from .errors import ApiError, api_error_from_triton
+from .generation import GenerationOptions, Generator, Piece
 from .readiness import engine_problem
+from .result_stream import ResultStream
+from .triton_tensors import input_values, pieces_of
 
-__all__ = ["Generator", "Piece", "TritonClient"]
+__all__ = ["GenerationOptions", "Generator", "Piece", "TritonClient"]
 
 _ANSWER_TIMEOUT_S = 2.0
 _CHANNEL = [
@@ -28,41 +29,16 @@ _CHANNEL = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.enable_http_proxy", 0),  # Triton is on this machine; a proxy in the environment is for other traffic
 ]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """New text of an answer; ``finish_reason`` is set on the last one only."""
-
-    text: str
-    finish_reason: str | None
-    prompt_tokens: int
-    completion_tokens: int
-    """So far."""
-
-
-class Generator(Protocol):
-    """What the front asks for answers."""
-
-    async def problem(self) -> str | None:
-        """Why requests should not be sent now, or None when they may."""
-        ...
-
-    def generate(self, prompt: str | list[int], sampling: SamplingParams, *, streaming: bool) -> AsyncGenerator[Piece, None]:
-        """Yield an answer piece by piece, or in one piece. Closing the generator cancels the request.
-
-        Raises:
-            ApiError: the request is wrong, or the answer cannot be given.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Let go of the connection."""
-        ...
+_STOP_PERIOD_S = 0.5
+_MOST_STOPS = 20
+_NOT_LOADED = "Request for unknown model"
 
 
 class TritonClient:
     """Must be made inside the event loop that uses it.
+
+    A client that leaves is told to Triton by a ``stop`` request, not by cancelling its stream (see
+    :mod:`roundhouse.serve.openai.result_stream`).
 
     Args:
         url: ``host:port`` of Triton's gRPC endpoint.
@@ -75,6 +51,7 @@ class TritonClient:
         self._metrics_url = metrics_url
         self._http = httpx.AsyncClient(timeout=_ANSWER_TIMEOUT_S, trust_env=False)
         self._client = InferenceServerClient(url, channel_args=_CHANNEL)
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def problem(self) -> str | None:
         """Why requests should not be sent now: Triton, the model or the engine process behind it is not ready."""
@@ -84,86 +61,73 @@ class TritonClient:
         except (InferenceServerException, grpc.RpcError, httpx.HTTPError):
             return "Triton does not answer"
         if not ready or metrics.status_code != HTTPStatus.OK:
-            return "Triton is not ready"
-        return engine_problem(metrics.text, time.time())
+            return f"the model {self._model} is not loaded in Triton"
+        return engine_problem(metrics.text, self._model, time.time())
 
     async def generate(
-        self, prompt: str | list[int], sampling: SamplingParams, *, streaming: bool
+        self, prompt: str | list[int], options: GenerationOptions, *, streaming: bool
     ) -> AsyncGenerator[Piece, None]:
-        """Yield an answer piece by piece, or in one piece. Closing the generator cancels the request.
+        """Yield all answers piece by piece, or each in one piece. Closing the generator ends the request.
 
         Raises:
             ApiError: as Triton reports it.
         """
-        calls = self._client.stream_infer(_one({"model_name": self._model, "inputs": _inputs(prompt, sampling, streaming)}))
-        ended = finished = False
+        # Ids may repeat, and stopping one request must not stop another.
+        request_id = f"{options.request_id}-{uuid.uuid4().hex}"
+        results = self._ask(input_values(prompt, options, streaming), request_id)
+        problem: ApiError | None = None
+        ended, unfinished = False, options.sampling.n
         try:
-            async for result, error in calls:
+            async for result, error in results:
                 if error is not None:
-                    raise api_error_from_triton(error.message())
-                piece = _piece(result)
-                finished = piece.finish_reason is not None
-                yield piece
+                    problem = problem or self._error(error.message())
+                elif problem is None:
+                    for piece in pieces_of(result):
+                        unfinished -= piece.finish_reason is not None
+                        yield piece
             ended = True
-            if not finished:
-                raise ApiError(503, "Triton ended the stream before the answer was complete", code="unavailable")
-        except grpc.RpcError as error:
-            raise ApiError(503, f"Triton does not answer: {_details(error)}", code="unavailable") from None
         finally:
             if not ended:
-                calls.cancel()
+                self._leave(results, request_id)
+        if problem is not None:
+            raise problem
+        if unfinished:
+            raise ApiError(503, "Triton ended the stream before the answer was complete", code="unavailable")
 
     async def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. Requests that were left get a moment to end."""
+        if self._leaving:
+            _, pending = await asyncio.wait(self._leaving, timeout=_ANSWER_TIMEOUT_S)
+            for task in pending:
+                task.cancel()
         await self._http.aclose()
         await self._client.close()
+
+    def _ask(self, values: dict[str, Any], request_id: str) -> ResultStream:
+        request = {"model_name": self._model, "inputs": encode_inputs(values), "request_id": request_id}
+        return ResultStream(self._client.stream_infer(_one(request)))
+
+    def _leave(self, results: ResultStream, request_id: str) -> None:
+        """End a request that nobody waits for, without making anybody wait for that."""
+        task = asyncio.ensure_future(self._stop(results, request_id))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _stop(self, results: ResultStream, request_id: str) -> None:
+        """Ask for the end until it has come: the first time may be before the request is there at all."""
+        try:
+            for _ in range(_MOST_STOPS):
+                asking = self._ask({"stop": True}, request_id)
+                if await results.ended(_STOP_PERIOD_S) and await asking.ended(_STOP_PERIOD_S):
+                    return
+        finally:
+            results.cancel()
+
+    def _error(self, message: str) -> ApiError:
+        if _NOT_LOADED in message:
+            return ApiError(503, f"the model {self._model} is not loaded in Triton", code="unavailable")
+        return api_error_from_triton(message)
 
 
 async def _one(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
     yield request
-
-
-def _inputs(prompt: str | list[int], sampling: SamplingParams, streaming: bool) -> list[InferInput]:
-    inputs = [
-        _strings("text_input", [prompt]) if isinstance(prompt, str) else _tensor("input_ids", prompt, np.int32, "INT32"),
-        _tensor("streaming", [streaming], np.bool_, "BOOL"),
-        _tensor(SAMPLING_PREFIX + "max_tokens", [sampling.max_tokens], np.int32, "INT32"),
-        _tensor(SAMPLING_PREFIX + "temperature", [sampling.temperature], np.float32, "FP32"),
-        _tensor(SAMPLING_PREFIX + "top_p", [sampling.top_p], np.float32, "FP32"),
-        _tensor(SAMPLING_PREFIX + "top_k", [sampling.top_k], np.int32, "INT32"),
-        _tensor(SAMPLING_PREFIX + "ignore_eos", [sampling.ignore_eos], np.bool_, "BOOL"),
-    ]
-    if sampling.seed is not None:
-        inputs.append(_tensor(SAMPLING_PREFIX + "seed", [sampling.seed], np.uint64, "UINT64"))
-    if sampling.stop:
-        inputs.append(_strings(SAMPLING_PREFIX + "stop", list(sampling.stop)))
-    return inputs
-
-
-def _tensor(name: str, values: list[Any], dtype: type[np.generic], triton_type: str) -> InferInput:
-    tensor = InferInput(name, [len(values)], triton_type)
-    tensor.set_data_from_numpy(np.array(values, dtype=dtype))
-    return tensor
-
-
-def _strings(name: str, values: list[str]) -> InferInput:
-    return _tensor(name, [value.encode() for value in values], np.object_, "BYTES")
-
-
-def _piece(result: Any) -> Piece:
-    def first(name: str) -> Any:
-        values = result.as_numpy(name)
-        return None if values is None else values[0]
-
-    finish_reason = first("finish_reason")
-    return Piece(
-        text=first("text_output").decode(),
-        finish_reason=None if finish_reason is None else finish_reason.decode(),
-        prompt_tokens=int(first("prompt_tokens")),
-        completion_tokens=int(first("completion_tokens")),
-    )
-
-
-def _details(error: grpc.RpcError) -> str:
-    details = getattr(error, "details", None)
-    return str(details()) if callable(details) else str(error)

@@ -6,21 +6,22 @@ Lives in Triton's Python stub, so it imports neither torch nor transformers.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from roundhouse.errors import ServeError
 
-from ..engine.request import Chunk, Failure, Output, Request
+from ..engine.request import Failure, Output, Request
 from ..engine.status import Status
 from .connection import EngineConnection
-from .messages import Cancel, Ready
+from .live import LiveRequests, OnOutput
+from .messages import Cancel, FromEngine, Outputs, Ready
+from .pacing import Pacer
+from .socket_folders import SocketFolders
 
 __all__ = ["EngineProcess", "restart_delay"]
 
@@ -28,7 +29,6 @@ _LONGEST_DELAY_S = 30.0
 _POLL_S = 0.1
 
 T = TypeVar("T")
-OnOutput = Callable[[Output], None]
 
 
 def restart_delay(deaths: int) -> float:
@@ -64,12 +64,11 @@ class EngineProcess:
         self._on_status = on_status
         self._on_log = on_log
         self._lock = threading.Lock()
-        self._live: dict[str, OnOutput] = {}
+        self._live = LiveRequests()
         self._connection: EngineConnection | None = None
         """The process that takes requests; None while there is none."""
         self._stopping = threading.Event()
-        self._home = Path(tempfile.mkdtemp(prefix="rh-"))
-        self._runs = 0
+        self._folders = SocketFolders()
         self._receiver: threading.Thread | None = None
 
     @property
@@ -87,7 +86,7 @@ class EngineProcess:
         try:
             connection, ready = self._run()
         except ServeError:
-            self._remove_home()
+            self._folders.remove()
             raise
         self._attach(connection)
         self._receiver = threading.Thread(target=self._keep_running, args=(connection,), name="engine-receiver", daemon=True)
@@ -95,16 +94,17 @@ class EngineProcess:
         return ready
 
     def submit(self, request: Request, on_output: OnOutput) -> None:
-        """Hand over a request. ``on_output`` gets its outputs, the last one a failure or with a finish reason.
+        """Hand over a request. ``on_output`` gets its outputs: a failure ends it, or the finish reason of its last answer.
 
-        It is called from the receiving thread, or from the caller's when the engine is down. When it
-        raises, the request is cancelled, and its further outputs still come.
+        It is called from the receiving thread, or from the caller's when the engine is down. Under load it gets fewer and
+        longer chunks (see :mod:`roundhouse.serve.process.pacing`). When it raises, the request is cancelled, and its further
+        outputs still come.
         """
         with self._lock:
             connection = self._connection
             if connection is not None:
                 connection.send(request)  # first: a request that cannot be encoded must not count as live
-                self._live[request.request_id] = on_output
+                self._live.add(request, on_output)
                 return
         on_output(_unavailable(request.request_id, "the engine process is down and being restarted; try again in a moment"))
 
@@ -129,23 +129,18 @@ class EngineProcess:
             connection.end()
         if self._receiver is not None and self._receiver is not threading.current_thread():
             self._receiver.join(timeout=grace_s + 1.0)
-        self._remove_home()
+        self._folders.remove()
 
     def _run(self) -> tuple[EngineConnection, Ready]:
-        """Start one run and wait until it is ready.
-
-        It has sockets of its own: a new process must never read what was sent to an old one.
-        """
-        self._runs += 1
-        sockets = self._home / str(self._runs)
-        sockets.mkdir()
+        """Start one run and wait until it is ready."""
+        sockets = self._folders.fresh()
         connection = EngineConnection([*self._command, "--sockets", str(sockets)], sockets, self._log)
         try:
             while not self._stopping.is_set():
-                message = connection.receive(_POLL_S)
-                if isinstance(message, Ready):
-                    return connection, message
-                if message is None and not connection.alive:
+                messages = connection.receive(_POLL_S)
+                if messages and isinstance(messages[0], Ready):
+                    return connection, messages[0]
+                if not messages and not connection.alive:
                     break
         except ServeError:
             connection.close(grace_s=1.0)
@@ -181,23 +176,36 @@ class EngineProcess:
         return None
 
     def _dispatch_until_death(self, connection: EngineConnection) -> None:
+        pacer = Pacer()
         while True:
+            wait = pacer.wait_s(_POLL_S)
             try:
-                message = connection.receive(_POLL_S)
+                messages = connection.receive(wait)
             except ServeError as error:
                 self._log(error.message)
-                return
-            if isinstance(message, Chunk | Failure):
-                self._dispatch(message)
-            elif isinstance(message, Status):
-                self._guarded(self._on_status, message, "a status report")
-            elif message is None and (self._stopping.is_set() or not connection.alive):
-                return
+                break
+            if not messages and wait == _POLL_S and (self._stopping.is_set() or not connection.alive):
+                break
+            for message in messages:
+                if isinstance(message, Outputs):
+                    pacer.add(message.outputs)
+            with self._lock:
+                live = len(self._live)
+            for output in pacer.take(live):
+                self._dispatch(output)
+            self._show_status(messages)
+        for output in pacer.take_all():
+            self._dispatch(output)
+
+    def _show_status(self, messages: Sequence[FromEngine]) -> None:
+        """Pass on the last report among these messages; the counters of earlier ones are in it."""
+        status = next((message for message in reversed(messages) if isinstance(message, Status)), None)
+        if status is not None:
+            self._guarded(self._on_status, status, "a status report")
 
     def _dispatch(self, output: Output) -> None:
-        last = isinstance(output, Failure) or output.finish_reason is not None
         with self._lock:
-            on_output = self._live.pop(output.request_id, None) if last else self._live.get(output.request_id)
+            on_output = self._live.receiver(output)
         if on_output is not None and not self._guarded(on_output, output, f"an output of request {output.request_id}"):
             self.cancel(output.request_id)
 
@@ -223,15 +231,12 @@ class EngineProcess:
         """Take a dead process out of use; every request it held fails."""
         with self._lock:
             self._connection = None
-            lost, self._live = self._live, {}
+            lost = self._live.clear()
         self._guarded(self._on_state, False, "the engine's state")
         connection.close(grace_s=5.0)
         why = "the server is stopping" if self._stopping.is_set() else "the engine process ended while it served this request"
         for request_id, on_output in lost.items():
             self._guarded(on_output, _unavailable(request_id, why), f"the failure of request {request_id}")
-
-    def _remove_home(self) -> None:
-        shutil.rmtree(self._home, ignore_errors=True)
 
 
 def _unavailable(request_id: str, message: str) -> Failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import subprocess
 import threading
 import time
@@ -20,8 +20,8 @@ from .messages import FromClient, FromEngine
 __all__ = ["EngineConnection"]
 
 _TAIL_LINES = 20
-_LONGEST_SOCKET_PATH = 107
-"""Bytes that the kernel allows for the path of a Unix socket."""
+_MOST_AT_ONCE = 1024
+"""Messages taken before any of them is looked at, however fast they come."""
 
 
 class EngineConnection:
@@ -33,11 +33,10 @@ class EngineConnection:
         on_log: gets each line that the process prints. Must not raise: the process stops when nobody reads it.
 
     Raises:
-        ServeError: the folder's path is too long for a socket, or the command cannot be run.
+        ServeError: the command cannot be run.
     """
 
     def __init__(self, command: Sequence[str], sockets: Path, on_log: Callable[[str], None]) -> None:
-        _require_short(sockets)
         self._process = _spawn(command)
         self._sending = threading.Lock()
         self._closed = False
@@ -72,18 +71,22 @@ class EngineConnection:
             if not self._closed:
                 self._requests.send(self._encoder.encode(message))
 
-    def receive(self, timeout_s: float) -> FromEngine | None:
-        """The next message, or None when none arrives within ``timeout_s`` seconds.
+    def receive(self, timeout_s: float) -> list[FromEngine]:
+        """Every message that has arrived, in order; none when none arrives within ``timeout_s`` seconds.
 
         Raises:
             ServeError: what arrived is no message; the process cannot be trusted any more.
         """
-        if not self._outputs.poll(int(timeout_s * 1000)):
-            return None
-        try:
-            return self._decoder.decode(self._outputs.recv())
-        except msgspec.DecodeError as error:
-            raise ServeError(f"the engine process sent what is no message: {error}") from None
+        messages: list[FromEngine] = []
+        if self._outputs.poll(math.ceil(timeout_s * 1000)):
+            try:
+                while len(messages) < _MOST_AT_ONCE:
+                    messages.append(self._decoder.decode(self._outputs.recv(zmq.NOBLOCK)))
+            except zmq.Again:
+                pass
+            except msgspec.DecodeError as error:
+                raise ServeError(f"the engine process sent what is no message: {error}") from None
+        return messages
 
     def end(self) -> None:
         """Close the pipe that the process watches; it ends at once."""
@@ -119,13 +122,6 @@ class EngineConnection:
             for line in lines:
                 self._tail.append(line.rstrip())
                 on_log(line.rstrip())
-
-
-def _require_short(sockets: Path) -> None:
-    path = sockets / "requests"
-    if len(os.fsencode(path)) > _LONGEST_SOCKET_PATH:
-        message = f"the socket path {path} is longer than the {_LONGEST_SOCKET_PATH} bytes that the kernel allows"
-        raise ServeError(message, hint="Set TMPDIR to a folder with a short path.")
 
 
 def _spawn(command: Sequence[str]) -> subprocess.Popen[str]:

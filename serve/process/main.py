@@ -56,6 +56,7 @@ def _load(engine: Engine, settings_json: str, inbox: _Inbox, outbox: _Outbox) ->
 
     settings = EngineSettings.for_engine(engine, _overrides(settings_json), free_memory=this_machine().free_memory)
     loop = create_loop(engine, settings)
+    loop.prepare()
     ready = Ready(
         engine_id=engine.manifest.id,
         pages=settings.kv.pages,

@@ -1,17 +1,18 @@
 """What passes between Triton's stub (client) and the engine process, as msgpack over ZeroMQ.
 
 Client → engine: :class:`~roundhouse.serve.engine.request.Request`, :class:`Cancel`.
-Engine → client: :class:`Ready` once, then ``Chunk`` and ``Failure`` per request and :class:`Status` about once a second.
+Engine → client: :class:`Ready` once, then :class:`Outputs` after each step that had any and
+:class:`~roundhouse.serve.engine.status.Status` about once a second.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from ..engine.request import Chunk, Failure, Request
+from ..engine.request import Output, Request
 from ..engine.status import Status
 
-__all__ = ["Cancel", "FromClient", "FromEngine", "Ready"]
+__all__ = ["Cancel", "FromClient", "FromEngine", "Outputs", "Ready"]
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag="cancel"):
@@ -30,5 +31,11 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     guard: str
 
 
+class Outputs(msgspec.Struct, frozen=True, tag="outputs"):
+    """What came out of one step, for all requests: one message costs far less than one for each of them."""
+
+    outputs: list[Output]
+
+
 FromClient = Request | Cancel
-FromEngine = Ready | Chunk | Failure | Status
+FromEngine = Ready | Outputs | Status

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..engine.request import Output, Request
 from ..engine.status import Status
-from .messages import Cancel, FromClient, FromEngine
+from .messages import Cancel, FromClient, FromEngine, Outputs
 
 __all__ = ["Inbox", "Loop", "Service"]
 
@@ -65,8 +65,9 @@ class Service:
         """Take what has arrived, then step once, or wait for a message when there is nothing to do."""
         self._take_all(wait_s=0.0 if self._loop.has_work or self._was_busy else STATUS_PERIOD_S)
         if self._loop.has_work:
-            for output in self._loop.step():
-                self._send(output)
+            outputs = list(self._loop.step())
+            if outputs:
+                self._send(Outputs(outputs))
             self._was_busy = True
         elif self._was_busy:
             self._was_busy = False

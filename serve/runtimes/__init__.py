@@ -21,6 +21,7 @@ def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
     Raises:
         ServeError: this version has no runtime for the engine's target.
         ModelError: the checkpoint or the tokenizer cannot be read.
+        SetupError: the settings ask for native attention, which cannot be had here.
     """
     manifest = engine.manifest
     if manifest.recipe.target != "torch":
@@ -28,6 +29,8 @@ def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
             f"engine {manifest.id} is for the {manifest.recipe.target} target, which this version does not run",
             hint="Build it for the torch target.",
         )
+    from roundhouse.build.home import home_of
+
     from ..engine.loop import EngineLoop
     from ..engine.tokenizer import load_tokenizer
     from .torch_runtime import TorchRuntime
@@ -39,6 +42,8 @@ def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
         scales=manifest.kv_scales,
         pages=settings.kv.pages,
         page_tokens=settings.page_tokens,
+        kernels=home_of(engine.folder).kernels,
+        attention=settings.attention,
         precision=settings.precision,
     )
     return EngineLoop(runtime, settings, load_tokenizer(engine.checkpoint), vocab=manifest.plan.shape.vocab)

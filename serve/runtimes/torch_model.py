@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from roundhouse.build.weights import Tensors, dequantize, quantized_linear
 from roundhouse.errors import ModelError
 
-from .torch_attention import ATTENTION, register
+from .attention import ATTENTION, register
 from .torch_linears import int4_linear
 
 __all__ = ["load_model", "weight_bytes"]

@@ -9,18 +9,26 @@ An FP8 row is stored as ``row / scale`` in float8_e4m3fn, saturating at ±448.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 
 from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
 from roundhouse.errors import ServeError
 
-__all__ = ["KvPages"]
+__all__ = ["FieldPlace", "KvPages"]
 
 _STORED: dict[KvDtype, torch.dtype] = {"float32": torch.float32, "bf16": torch.bfloat16, "fp8": torch.uint8}
 _FP8_LARGEST = 448.0
 _FP8_IN_BF16 = 2.0**120
 """e4m3 bits put in the same places of a bfloat16 are the value divided by this: the exponent biases are 7 and 127."""
+
+
+class FieldPlace(NamedTuple):
+    """Where a layer's rows begin in each page, in bytes, and what FP8 rows were divided by."""
+
+    offset: int
+    scale: float
 
 
 class KvPages:
@@ -41,20 +49,30 @@ class KvPages:
         self, group: KvGroup, *, pages: int, page_tokens: int, heads: int, scales: Mapping[str, tuple[float, ...]]
     ) -> None:
         self.page_tokens = page_tokens
+        self.heads = heads
         self.buffer = torch.zeros(pages, group.page_bytes(page_tokens), dtype=torch.uint8)
+        (self.dtype,) = {field.dtype for field in group.fields}
+        (self.head_dim,) = {_head_dim(field, heads) for field in group.fields}
         self._views: dict[tuple[str, int], torch.Tensor] = {}
-        self._scales: dict[tuple[str, int], float] = {}
-        self._is_fp8: dict[str, bool] = {}
+        self._places: dict[tuple[str, int], FieldPlace] = {}
         offset = 0
         for field in group.fields:
-            self._is_fp8[field.name] = field.dtype == "fp8"
             field_scales = scales.get(field.name) or (1.0,) * len(field.layers)
             for layer, scale in zip(field.layers, _one_each(field, field_scales), strict=True):
                 size = page_tokens * field.row_bytes
                 rows = self.buffer[:, offset : offset + size].view(_STORED[field.dtype])
-                self._views[field.name, layer] = rows.view(pages, page_tokens, heads, _head_dim(field, heads))
-                self._scales[field.name, layer] = scale
+                self._views[field.name, layer] = rows.view(pages, page_tokens, heads, self.head_dim)
+                self._places[field.name, layer] = FieldPlace(offset, scale)
                 offset += size
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Every layer that leaves rows here."""
+        return tuple(dict.fromkeys(layer for _, layer in self._places))
+
+    def place(self, field: str, layer: int) -> FieldPlace:
+        """Where a field of a layer lies in each page, and its scale."""
+        return self._places[field, layer]
 
     def clear(self, pages: torch.Tensor) -> None:
         """Zero whole pages, int64 [N].
@@ -74,8 +92,8 @@ class KvPages:
             rows: float [T, heads, head_dim].
         """
         view = self._views[field, layer]
-        if self._is_fp8[field]:
-            scaled = (rows.float() / self._scales[field, layer]).clamp(-_FP8_LARGEST, _FP8_LARGEST)
+        if self.dtype == "fp8":
+            scaled = (rows.float() / self._places[field, layer].scale).clamp(-_FP8_LARGEST, _FP8_LARGEST)
             rows = scaled.to(torch.float8_e4m3fn).view(torch.uint8)
         pages, tokens = slots // self.page_tokens, slots % self.page_tokens
         view[pages, tokens] = rows.to(view.dtype)
@@ -93,9 +111,9 @@ class KvPages:
             multiplied by: attention applies it to its scores and its output, which are smaller.
         """
         rows = self._views[field, layer][table].flatten(1, 2)
-        if not self._is_fp8[field]:
+        if self.dtype != "fp8":
             return rows, 1.0
-        return _fp8_to_bf16(rows), self._scales[field, layer]
+        return _fp8_to_bf16(rows), self._places[field, layer].scale
 
 
 def _fp8_to_bf16(bits: torch.Tensor) -> torch.Tensor:

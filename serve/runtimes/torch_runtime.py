@@ -13,8 +13,8 @@ from roundhouse.build.planner.kv_layout import KvLayout, layout_for
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
-from .torch_attention import PagedContext
-from .torch_batch import TorchBatch, attention_tables, prepare_batch
+from .attention_choice import create_attention
+from .torch_batch import TorchBatch, prepare_batch
 from .torch_model import load_model, weight_bytes
 from .torch_pages import KvPages
 
@@ -31,10 +31,13 @@ class TorchRuntime:
         scales: FP8 scales by layer.
         pages: pages of the pool.
         page_tokens: tokens a page holds.
-        precision: ``reference`` runs float32 weights on float32 pages.
+        kernels: folder for compiled kernels.
+        attention: native kernels, plain torch, or whichever can be had.
+        precision: ``reference`` runs float32 weights on float32 pages, and attends in plain torch.
 
     Raises:
         ModelError: the checkpoint cannot be read or does not fit its config.
+        SetupError: native attention was asked for and cannot be had.
     """
 
     def __init__(
@@ -46,6 +49,8 @@ class TorchRuntime:
         scales: KvScaleReport,
         pages: int,
         page_tokens: int,
+        kernels: Path,
+        attention: Literal["auto", "native", "torch"] = "auto",
         precision: Literal["engine", "reference"] = "engine",
     ) -> None:
         reference = precision == "reference"
@@ -54,6 +59,7 @@ class TorchRuntime:
         self.pages = KvPages(
             group, pages=pages, page_tokens=page_tokens, heads=shape.kv_heads, scales={"k": scales.k, "v": scales.v}
         )
+        self.attention = create_attention(self.pages, "torch" if reference else attention, kernels)
 
     @property
     def weight_bytes(self) -> int:
@@ -65,14 +71,12 @@ class TorchRuntime:
 
     @torch.inference_mode()
     def forward(self, prepared: TorchBatch) -> Float32Array:
-        tables = attention_tables(prepared, self.pages.page_tokens)
-        self.pages.clear(tables.fresh_pages)
         output = self._model(
             input_ids=prepared.token_ids,
             position_ids=prepared.positions,
             use_cache=False,
             logits_to_keep=prepared.sample_rows,
-            paged=PagedContext(self.pages, tables),
+            paged=self.attention.begin(prepared),
         )
         logits: Float32Array = output.logits[0].float().numpy()
         return logits

@@ -14,7 +14,7 @@ from ..settings import Overrides
 from .contract import INPUTS, OUTPUTS, TensorSpec
 from .lint import lint_repository
 
-__all__ = ["ENGINE_KEY", "OVERRIDES_KEY", "PYTHON_KEY", "config_text", "model_name", "write_repository"]
+__all__ = ["ENGINE_KEY", "OVERRIDES_KEY", "PYTHON_KEY", "config_text", "model_name", "write_model", "write_repository"]
 
 ENGINE_KEY, PYTHON_KEY, OVERRIDES_KEY = "engine", "python", "overrides"
 """Config parameters that the backend reads."""
@@ -52,7 +52,7 @@ def model_name(engine: Engine) -> str:
 
 
 def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, python: str = sys.executable) -> str:
-    """Write ``<repository>/<model>/config.pbtxt`` and ``1/model.py`` and lint them.
+    """Add an engine to a repository, and lint the whole.
 
     Args:
         repository: the folder to write to; made when absent.
@@ -67,17 +67,22 @@ def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, 
         ServeError: the result does not pass :func:`roundhouse.serve.triton.lint.lint_repository`.
     """
     name = model_name(engine)
-    version = repository / name / "1"
-    version.mkdir(parents=True)
     parameters = {
         ENGINE_KEY: str(engine.folder.resolve()),
         PYTHON_KEY: python,
         OVERRIDES_KEY: overrides.model_dump_json(exclude_none=True),
     }
-    (version.parent / "config.pbtxt").write_text(config_text(name, parameters))
-    (version / "model.py").write_text(_MODEL_PY)
+    write_model(repository, name, parameters)
     lint_repository(repository)
     return name
+
+
+def write_model(repository: Path, name: str, parameters: dict[str, str]) -> None:
+    """Write ``<repository>/<name>/config.pbtxt`` and ``1/model.py``; the model must be new there."""
+    version = repository / name / "1"
+    version.mkdir(parents=True)
+    (version.parent / "config.pbtxt").write_text(config_text(name, parameters))
+    (version / "model.py").write_text(_MODEL_PY)
 
 
 def config_text(name: str, parameters: dict[str, str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import secrets
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from roundhouse.errors import ServeError
 
 from ..leftovers import owned_name, remove_leftovers, remove_named
 from ..process.tethered import TetheredProcess
+from .control import CONTROL_HEADER, ModelControl
 from .locate import TritonInstall, check_numpy
 from .log import ServerLog
 from .ports import TritonPorts, choose_ports
@@ -36,10 +38,11 @@ class TritonServer:
 
     Args:
         install: where Triton is.
-        repository: a linted model repository with one model.
-        model: that model's name.
+        repository: a linted model repository.
+        models: names of the models in it to serve from the start.
         host: the address every port listens on.
         ports: 0 asks for a free one.
+        control: whether models can be loaded and unloaded while it runs, with :attr:`control`'s key.
         scratch: where the server's processes put temporary files, the engine process's sockets among them.
         on_log: gets each log line.
     """
@@ -48,10 +51,11 @@ class TritonServer:
         self,
         install: TritonInstall,
         repository: Path,
-        model: str,
+        models: Sequence[str],
         *,
         host: str = "127.0.0.1",
         ports: TritonPorts | None = None,
+        control: bool = False,
         scratch: Path | None = None,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -61,7 +65,8 @@ class TritonServer:
         self._wanted = self.ports
         self._install = install
         self._repository = repository
-        self._model = model
+        self._models = tuple(models)
+        self._control_key = secrets.token_urlsafe() if control else None
         self._scratch = scratch
         self._on_log = on_log
         self._prefix = f"{owned_name()}_"
@@ -69,7 +74,7 @@ class TritonServer:
         self._process: TetheredProcess | None = None
 
     def start(self, stop: threading.Event | None = None) -> bool:
-        """Start the server and wait until the model is ready.
+        """Start the server and wait until its models are ready.
 
         Args:
             stop: when set meanwhile, the server is stopped again.
@@ -78,7 +83,7 @@ class TritonServer:
             Whether it is ready; False only when ``stop`` was set.
 
         Raises:
-            ServeError: it ended or could not load the model (with the log lines that say why), or a
+            ServeError: it ended or could not load a model (with the log lines that say why), or a
                 port is taken.
         """
         remove_leftovers(_SHM)
@@ -103,11 +108,25 @@ class TritonServer:
         if self._process is not None and self._process.exit_code is not None:
             raise self._failed(f"Triton ended with code {self._process.exit_code}")
 
+    @property
+    def control(self) -> ModelControl:
+        """Loads and unloads models of the running server.
+
+        Raises:
+            ServeError: it was not asked for.
+        """
+        if self._control_key is None:
+            raise ServeError("this server was started without model control")
+        return ModelControl(self.host, self.ports.http, self._control_key)
+
     def ready(self) -> bool:
-        """Whether the model answers that it is ready."""
+        """Whether the models that it started with answer that they are ready."""
+        return all(self._ready(model) for model in self._models)
+
+    def _ready(self, model: str) -> bool:
         connection = http.client.HTTPConnection(self.host, self.ports.http, timeout=2.0)
         try:
-            connection.request("GET", f"/v2/models/{self._model}/ready")
+            connection.request("GET", f"/v2/models/{model}/ready")
             return connection.getresponse().status == http.client.OK
         except (OSError, http.client.HTTPException):
             return False
@@ -130,7 +149,7 @@ class TritonServer:
                 self.stop()
                 return False
             if self._process is not None and self._process.exit_code is not None:
-                raise self._failed(f"Triton could not serve {self._model}")
+                raise self._failed(f"Triton could not serve {', '.join(self._models)}")
         return True
 
     def _failed(self, what: str) -> ServeError:
@@ -154,8 +173,20 @@ class TritonServer:
             "exit-timeout-secs": _EXIT_TIMEOUT_S,
             "backend-config": f"python,shm-region-prefix-name={self._prefix}",
         }
-        values = [f"--{name}={value}" for name, value in flags.items()]
+        values = [f"--{name}={value}" for name, value in flags.items()] + self._control_flags()
         return [str(self._install.binary), "--disable-auto-complete-config", *values]
+
+    def _control_flags(self) -> list[str]:
+        if self._control_key is None:
+            return []
+        restricted = f"model-repository:{CONTROL_HEADER}={self._control_key}"
+        loaded = [f"--load-model={model}" for model in self._models]
+        return [
+            "--model-control-mode=explicit",
+            f"--http-restricted-api={restricted}",
+            f"--grpc-restricted-protocol={restricted}",
+            *loaded,
+        ]
 
     def _environment(self) -> dict[str, str]:
         """This environment, with this interpreter first in PATH: the stub finds its packages by it."""

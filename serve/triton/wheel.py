@@ -15,6 +15,7 @@ from pathlib import Path
 
 from roundhouse.errors import SetupError
 
+from ..disk import writing
 from ..leftovers import owned_name, remove_leftovers
 
 __all__ = ["WheelTriton", "find_wheel", "lay_out"]
@@ -71,20 +72,24 @@ def lay_out(wheel: WheelTriton, cache: Path) -> Path:
 
     The folder appears complete or not at all, so two processes may do this at once; one that lost a
     file is made again. What killed processes left half done is removed.
+
+    Raises:
+        ServeError: the cache cannot be written to.
     """
     version = wheel.triton_version or f"wheel-{wheel.version}"
     folder = cache / f"triton-{version}-py{sys.version_info.major}.{sys.version_info.minor}"
     sources = (*wheel.backend_files, wheel.stub)
     if _complete(folder, sources):
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    remove_leftovers(cache)
     fresh = cache / owned_name()
     try:
-        (fresh / "python").mkdir(parents=True)
-        for source in sources:
-            shutil.copy2(source, fresh / "python" / source.name)
-        _put_in_place(fresh, folder, sources)
+        with writing("Triton's Python backend", cache, variable="ROUNDHOUSE_HOME"):
+            cache.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(cache)
+            (fresh / "python").mkdir(parents=True)
+            for source in sources:
+                shutil.copy2(source, fresh / "python" / source.name)
+            _put_in_place(fresh, folder, sources)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return folder

@@ -40,10 +40,13 @@ RequestCode = Literal[
     "invalid_request",
     "page_tag_mismatch",
     "cancelled",
+    "overloaded",
+    "deadline",
     "unavailable",
     "internal",
 ]
-"""Why one request failed, in a word that clients may switch on."""
+"""Why one request failed, in a word that clients may switch on. ``overloaded``: the waiting line is full, try again later;
+``deadline``: it had not ended in the time that it was given."""
 
 
 class RoundhouseError(Exception):

@@ -15,7 +15,7 @@ from roundhouse.plugins.page_tag import NullTracker, PageTagTracker, Tracker
 from roundhouse.serve.engine.detokenize import TextStream
 from roundhouse.serve.engine.pool import Grant, PagePool
 from roundhouse.serve.engine.request import SamplingParams
-from roundhouse.serve.engine.sampling import Sampler
+from roundhouse.serve.engine.sampling_state import SamplingState
 from roundhouse.serve.engine.scheduler import Scheduler
 from roundhouse.serve.engine.sequence import Sequence
 from roundhouse.serve.engine.tokenizer import EngineTokenizer
@@ -237,7 +237,7 @@ def a_sequence(name: str, prompt: int, new: int) -> Sequence:
     """A sequence whose tokens mean nothing."""
     params = SamplingParams(max_tokens=new)
     text = TextStream(cast(EngineTokenizer, None), ())  # nothing is decoded here
-    return Sequence(name, [0] * prompt, prompt, new, params, Sampler(params), text)
+    return Sequence(name, [0] * prompt, prompt, new, params, SamplingState(params), text)
 
 
 @pytest.mark.parametrize("tracker", [PageTagTracker(2), NullTracker()])

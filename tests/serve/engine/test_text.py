@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from made_tokenizers import byte_fallback_tokenizer
 
 from roundhouse.serve.engine.detokenize import TextStream
 from roundhouse.serve.engine.stop_strings import StopStrings
@@ -17,22 +16,13 @@ from roundhouse.serve.engine.tokenizer import EngineTokenizer
 
 @pytest.fixture(scope="module")
 def byte_fallback() -> EngineTokenizer:
-    """A tokenizer of Llama 2's kind: words with ▁, and 256 tokens that are one raw byte each."""
-    raw = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
-    raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-    raw.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    )
-    byte_tokens = [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=340, special_tokens=["<unk>", "<s>", *byte_tokens], show_progress=False)
-    raw.train_from_iterator(["the engine house stood at the end of the yard"], trainer)
-    data = json.loads(raw.to_str())
-    data["added_tokens"] = [token for token in data["added_tokens"] if token["content"] in ("<unk>", "<s>")]
-    return EngineTokenizer(Tokenizer.from_str(json.dumps(data)), frozenset({1}))
+    return byte_fallback_tokenizer()
 
 
-def stream(tokenizer: EngineTokenizer, ids: list[int], stop: tuple[str, ...] = ()) -> tuple[list[str], str | None]:
-    text = TextStream(tokenizer, stop)
+def stream(
+    tokenizer: EngineTokenizer, ids: list[int], stop: tuple[str, ...] = (), min_tokens: int = 0
+) -> tuple[list[str], str | None]:
+    text = TextStream(tokenizer, stop, min_tokens)
     pieces = []
     for token in ids:
         pieces.append(text.push(token))
@@ -90,6 +80,32 @@ def test_a_stop_string_across_tokens(tokenizer: EngineTokenizer) -> None:
     newline, x = (tokenizer.backend.encode(text, add_special_tokens=False).ids[0] for text in ("\n", "x"))
     pieces, stopped = stream(tokenizer, [x, newline, newline, x], stop=("\n\n",))
     assert (pieces, stopped) == (["x", "", "", ""], "\n\n")
+
+
+def test_stop_strings_count_only_in_what_comes_after_min_tokens(tokenizer: EngineTokenizer) -> None:
+    a, b, x = (tokenizer.backend.encode(text, add_special_tokens=False).ids[0] for text in ("a", "b", "x"))
+    ids = [a, b, x, a, b, x]
+    assert stream(tokenizer, ids, ("ab",), min_tokens=0) == (["", "", ""], "ab")
+    assert stream(tokenizer, ids, ("ab",), min_tokens=1) == (["a", "b", "x", "", "", ""], "ab")
+    assert stream(tokenizer, ids, ("ab",), min_tokens=3) == (["a", "b", "x", "", "", ""], "ab")
+    assert stream(tokenizer, ids, ("ab",), min_tokens=4) == (["a", "b", "x", "a", "b", "x", ""], None)
+    assert stream(tokenizer, ids, ("ab",), min_tokens=9) == (["a", "b", "x", "a", "b", "x", ""], None)
+
+
+@pytest.mark.parametrize("kind", ["tokenizer", "byte_fallback"])
+def test_joined_pieces_are_the_full_decode_up_to_the_stop_string(kind: str, request: pytest.FixtureRequest) -> None:
+    tokenizer: EngineTokenizer = request.getfixturevalue(kind)
+    stopped = 0
+    for seed in range(300):
+        ids = random_ids(tokenizer, seed)
+        pieces, found = stream(tokenizer, ids, ("e", "st", "\ufffd"), min_tokens=seed % 7)
+        full = tokenizer.decode(ids)
+        if found is None:
+            assert "".join(pieces) == full, ids
+        else:
+            assert full.startswith("".join(pieces) + found), ids
+            stopped += 1
+    assert stopped > 50
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""Stands in for the engine process: the same sockets and messages, no model. A prompt says what to do."""
+"""Stands in for the engine process: the same sockets and messages, no model. A prompt says what to do.
+
+``die``, ``hang`` and ``garble`` do that; ``begin`` gives one piece and hangs; ``count`` gives as many numbers as tokens are
+asked for, one a message, for each answer; ``show`` gives the request back as JSON; anything else is given back as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,49 @@ import argparse
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import zmq
 
-from roundhouse.serve.engine.request import Chunk, Failure
+from roundhouse.serve.engine.request import Chunk, Failure, Output, Request, TokenLogprob
 from roundhouse.serve.engine.status import Status
-from roundhouse.serve.process.messages import Cancel, FromClient, Ready
+from roundhouse.serve.process.messages import Cancel, FromClient, Outputs, Ready
+
+
+def chunk(request: Request, text: str, **changes: Any) -> Chunk:
+    given = {"token_ids": [1], "prompt_tokens": 1, "completion_tokens": 1, "finish_reason": "length"} | changes
+    return Chunk(request_id=request.request_id, text=text, **given)
+
+
+def count(request: Request) -> Iterator[Chunk]:
+    most, wants = request.sampling.max_tokens, request.sampling.logprobs is not None
+    for number in range(1, most + 1):
+        for index in range(request.sampling.n):
+            yield chunk(
+                request,
+                f"{number} ",
+                index=index,
+                token_ids=[number],
+                completion_tokens=number,
+                cached_tokens=index,
+                logprobs=[TokenLogprob(number, -0.5, [])] if wants else None,
+                finish_reason="length" if number == most else None,
+            )
+
+
+def answers(message: FromClient) -> Iterator[Output]:
+    if isinstance(message, Cancel):
+        yield Failure(request_id=message.request_id, code="cancelled", message="cancelled")
+    elif message.prompt == "begin":
+        yield chunk(message, "begin", finish_reason=None)
+    elif message.prompt == "count":
+        yield from count(message)
+    elif message.prompt == "show":
+        yield chunk(message, msgspec.json.encode(msgspec.structs.replace(message, request_id="")).decode())
+    elif message.prompt != "hang":
+        yield chunk(message, message.prompt or "")
 
 
 def main() -> None:
@@ -28,30 +68,27 @@ def main() -> None:
     inbox, outbox = context.socket(zmq.PULL), context.socket(zmq.PUSH)
     inbox.bind(f"ipc://{options.sockets}/requests")
     outbox.bind(f"ipc://{options.sockets}/outputs")
-    outbox.send(msgspec.msgpack.encode(Ready(engine_id="fake", pages=1, page_tokens=1, max_seq_len=1, guard="tags")))
-    status = dict.fromkeys((field.name for field in msgspec.structs.fields(Status)), 0)
-    outbox.send(msgspec.msgpack.encode(Status(**status)))
+
+    def send(message: Any) -> None:
+        outbox.send(msgspec.msgpack.encode(message))
+
+    send(Ready(engine_id="fake", pages=1, page_tokens=1, max_seq_len=1, guard="tags"))
+    required = (field for field in msgspec.structs.fields(Status) if field.required)
+    status = Status(**dict.fromkeys((field.name for field in required), 0))
+    send(status)
     while True:
-        message = msgspec.msgpack.decode(inbox.recv(), type=FromClient)
-        if isinstance(message, Cancel):
-            answer: Chunk | Failure = Failure(request_id=message.request_id, code="cancelled", message="cancelled")
-        elif message.prompt == "die":
-            os._exit(7)
-        elif message.prompt == "hang":
+        if not inbox.poll(1000):
+            send(status)
             continue
-        elif message.prompt == "garble":
+        message = msgspec.msgpack.decode(inbox.recv(), type=FromClient)
+        prompt = message.prompt if isinstance(message, Request) else None
+        if prompt == "die":
+            os._exit(7)
+        if prompt == "garble":
             outbox.send(b"no message")
             continue
-        else:
-            answer = Chunk(
-                request_id=message.request_id,
-                text=message.prompt or "",
-                token_ids=[1],
-                prompt_tokens=1,
-                completion_tokens=1,
-                finish_reason=None if message.prompt == "begin" else "length",
-            )
-        outbox.send(msgspec.msgpack.encode(answer))
+        for output in answers(message):
+            send(Outputs([output]))
 
 
 main()

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.engine.request import Chunk, Failure, Output, Request
+from roundhouse.serve.engine.request import Chunk, Failure, Guide, Output, Request, SamplingParams
 from roundhouse.serve.process.client import EngineProcess, restart_delay
 
 TIMEOUT_S = 30
@@ -66,6 +67,54 @@ def test_answers_reach_the_request_they_belong_to(engine: EngineProcess) -> None
     first, second = ask(engine, "one", "a"), ask(engine, "two", "b")
     answers = first.get(timeout=TIMEOUT_S), second.get(timeout=TIMEOUT_S)
     assert [(answer.request_id, answer.text) for answer in answers if isinstance(answer, Chunk)] == [("a", "one"), ("b", "two")]
+
+
+def test_every_field_reaches_the_engine(engine: EngineProcess) -> None:
+    sent = Request(
+        request_id="r",
+        prompt="show",
+        sampling=SamplingParams(
+            max_tokens=3,
+            min_tokens=1,
+            temperature=0.5,
+            top_p=0.25,
+            top_k=4,
+            min_p=0.125,
+            repetition_penalty=1.5,
+            presence_penalty=-0.5,
+            frequency_penalty=2.0,
+            logit_bias={7: -100.0, 8: 1.5},
+            seed=2**64 - 1,
+            stop=("a", "é"),
+            stop_token_ids=(5, 6),
+            ignore_eos=True,
+            logprobs=2,
+            guide=Guide(kind="json_schema", text="{}"),
+        ),
+        cache_salt="s",
+        priority=-2,
+        deadline_s=1.5,
+    )
+    outputs: queue.Queue[Output] = queue.Queue()
+    engine.submit(sent, outputs.put)
+    answer = outputs.get(timeout=TIMEOUT_S)
+    assert isinstance(answer, Chunk)
+    assert msgspec.json.decode(answer.text, type=Request) == msgspec.structs.replace(sent, request_id="")
+
+
+def test_every_answer_of_a_request_comes_whole_and_in_order(engine: EngineProcess) -> None:
+    outputs: queue.Queue[Output] = queue.Queue()
+    engine.submit(Request(request_id="r", prompt="count", sampling=SamplingParams(n=3, max_tokens=50, logprobs=0)), outputs.put)
+    answers: dict[int, list[Chunk]] = {}
+    while sum(chunks[-1].finish_reason is not None for chunks in answers.values()) < 3:
+        chunk = outputs.get(timeout=TIMEOUT_S)
+        assert isinstance(chunk, Chunk)
+        answers.setdefault(chunk.index, []).append(chunk)
+    for chunks in answers.values():
+        assert "".join(chunk.text for chunk in chunks) == "".join(f"{number} " for number in range(1, 51))
+        assert [token for chunk in chunks for token in chunk.token_ids] == list(range(1, 51))
+        assert [each.token_id for chunk in chunks for each in chunk.logprobs or ()] == list(range(1, 51))
+    assert not engine.cancel("r")
 
 
 def test_cancel_reaches_the_engine(engine: EngineProcess) -> None:

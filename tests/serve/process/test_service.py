@@ -4,7 +4,7 @@ from collections import deque
 
 from roundhouse.serve.engine.request import Chunk, Output, Request
 from roundhouse.serve.engine.status import Status
-from roundhouse.serve.process.messages import Cancel, FromClient, FromEngine
+from roundhouse.serve.process.messages import Cancel, FromClient, FromEngine, Outputs
 from roundhouse.serve.process.service import Service
 
 
@@ -72,7 +72,7 @@ class ListInbox:
 
 
 def chunks(sent: list[FromEngine]) -> list[str]:
-    return [message.request_id for message in sent if isinstance(message, Chunk)]
+    return [output.request_id for message in sent if isinstance(message, Outputs) for output in message.outputs]
 
 
 def test_takes_everything_that_arrived_before_a_step() -> None:
@@ -82,6 +82,18 @@ def test_takes_everything_that_arrived_before_a_step() -> None:
     assert chunks(sent) == ["a", "b"]
     service.turn()
     assert chunks(sent) == ["a", "b", "a"]
+
+
+def test_a_step_is_one_message_and_one_without_outputs_is_none() -> None:
+    loop, sent = CountingLoop(), list[FromEngine]()
+    service = Service(loop, ListInbox(Request(request_id="a", prompt="x"), Request(request_id="b", prompt="x")), sent.append)
+    service.turn()
+    (message,) = (message for message in sent if isinstance(message, Outputs))
+    assert len(message.outputs) == 2
+    loop.left["silent"] = 2
+    loop.step = list  # type: ignore[method-assign]
+    service.turn()
+    assert chunks(sent) == ["a", "b"]
 
 
 def test_a_cancelled_request_takes_no_further_step() -> None:

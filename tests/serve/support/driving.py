@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +29,8 @@ def settings(
     precision: Literal["engine", "reference"] = "engine",
     max_batch_size: int = 8,
     max_num_tokens: int = 64,
+    prefix_reuse: bool = False,
+    max_waiting: int = 1024,
 ) -> EngineSettings:
     return EngineSettings(
         page_tokens=PAGE_TOKENS,
@@ -35,6 +39,8 @@ def settings(
         max_num_tokens=max_num_tokens,
         guard=guard,
         precision=precision,
+        prefix_reuse=prefix_reuse,
+        max_waiting=max_waiting,
         kv=KvBudget(
             pages=pages,
             group_pages=(pages,),
@@ -124,6 +130,8 @@ class ScriptedRuntime:
         return logits
 
 
-def scripted_loop(tokenizer: Any, follow: dict[int, int] | None = None, **keys: Any) -> tuple[EngineLoop, ScriptedRuntime]:
+def scripted_loop(
+    tokenizer: Any, follow: dict[int, int] | None = None, *, clock: Callable[[], float] = time.monotonic, **keys: Any
+) -> tuple[EngineLoop, ScriptedRuntime]:
     runtime = ScriptedRuntime(512, follow)
-    return EngineLoop(runtime, settings(**keys), tokenizer, vocab=512), runtime
+    return EngineLoop(runtime, settings(**keys), tokenizer, vocab=512, clock=clock), runtime

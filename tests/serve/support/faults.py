@@ -32,7 +32,7 @@ def granted_twice(loop: EngineLoop, column: int) -> None:
 def stale_cell(loop: EngineLoop, column: int) -> None:
     """The table names a neighbour's page under the tag that the victim was issued for its own."""
     tag = _grant(loop, column).tag
-    loop._live["victim"].grants[column] = Grant(loop._live["a"].grants[0].page, tag)
+    loop._live["victim"].answers[0].grants[column] = Grant(loop._live["a"].answers[0].grants[0].page, tag)
 
 
 FAULTS: dict[str, Fault] = {each.__name__: each for each in (freed, freed_and_regranted, granted_twice, stale_cell)}
@@ -70,4 +70,4 @@ def serve_with_newcomer(loop: EngineLoop, damage: Callable[[], None]) -> dict[st
 
 
 def _grant(loop: EngineLoop, column: int) -> Grant:
-    return loop._live["victim"].grants[column]
+    return loop._live["victim"].answers[0].grants[column]

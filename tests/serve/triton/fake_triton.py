@@ -36,7 +36,7 @@ class Tensor:
 
 class InferenceResponse:
     def __init__(self, output_tensors: list[Tensor] | None = None, error: TritonError | None = None) -> None:
-        self.tensors = {tensor.name(): tensor.as_numpy()[0] for tensor in output_tensors or []}
+        self.tensors = {tensor.name(): tensor.as_numpy().tolist() for tensor in output_tensors or []}
         self.error = error
 
 
@@ -58,15 +58,18 @@ class Sender:
         self.final = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
     def is_cancelled(self) -> bool:
+        if self.final:
+            raise RuntimeError("the real one takes the server down with it")
         if self.broken:
             raise TritonModelException("the stub lost its server")
         return self.gone
 
 
 class Request:
-    def __init__(self, text: str, parameters: str = "{}", streaming: bool = False) -> None:
+    def __init__(self, text: str, parameters: str = "{}", streaming: bool = False, request_id: str = "") -> None:
         self.sender = Sender()
         self._parameters = parameters
+        self._request_id = request_id
         self._inputs = [
             Tensor("text_input", np.array([text.encode()], dtype=np.object_)),
             Tensor("streaming", np.array([streaming])),
@@ -79,6 +82,9 @@ class Request:
         if self._parameters == "broken":
             raise TritonModelException("no parameters")
         return self._parameters
+
+    def request_id(self) -> str:
+        return self._request_id
 
     def get_response_sender(self) -> Sender:
         return self.sender
@@ -104,8 +110,8 @@ class MetricFamily:
     def __init__(self, name: str, description: str, kind: str) -> None:
         self.name = name
         self.kind = kind
-        self.metric = Metric()
+        self.metrics: dict[str, Metric] = {}
         self.made.append(self)
 
     def Metric(self, labels: dict[str, str]) -> Metric:  # noqa: N802  # Triton's name
-        return self.metric
+        return self.metrics.setdefault(labels.get("le", ""), Metric())

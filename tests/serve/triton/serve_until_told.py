@@ -16,7 +16,7 @@ def say(line: str) -> None:
 
 
 run_deployment(
-    Engine.open(Path(sys.argv[1])),
+    [Engine.open(Path(sys.argv[1]))],
     Home(Path(sys.argv[2])),
     ports=Ports(http=0, grpc=0, metrics=0, openai=0),
     on_ready=lambda endpoints: say(f"ready {endpoints.model}"),

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from roundhouse.serve.engine.status import Status
+from roundhouse.serve.engine.request import Request, SamplingParams
 from roundhouse.serve.triton.backend import TritonPythonModel
-from roundhouse.serve.triton.metrics import ENGINE_UP, METRICS, STATUS_TIME, EngineMetrics
+from roundhouse.serve.triton.health import STUCK
 
 FAKE_ENGINE = Path(__file__).parent.parent / "process" / "fake_engine.py"
 
@@ -47,7 +48,7 @@ def test_requests_are_answered_through_their_own_sender(model: TritonPythonModel
     requests = [triton.Request("one"), triton.Request("two", streaming=True)]
     model.execute(requests)
     wait_for(lambda: all(request.sender.final for request in requests))
-    assert [request.sender.responses[-1].tensors["text_output"] for request in requests] == [b"one", b"two"]
+    assert [request.sender.responses[-1].tensors["text_output"] for request in requests] == [[b"one"], [b"two"]]
 
 
 def test_a_bad_request_fails_alone(model: TritonPythonModel, triton: Any) -> None:
@@ -80,7 +81,7 @@ def test_whatever_goes_wrong_with_one_request_its_batch_is_served(
         assert request.sender.final
         assert request.sender.responses[0].error.kind == "internal"
     wait_for(lambda: good.sender.final)
-    assert good.sender.responses[0].tensors["text_output"] == b"good"
+    assert good.sender.responses[0].tensors["text_output"] == [b"good"]
 
 
 def test_a_response_that_cannot_be_sent_stops_no_other(model: TritonPythonModel, triton: Any) -> None:
@@ -88,7 +89,7 @@ def test_a_response_that_cannot_be_sent_stops_no_other(model: TritonPythonModel,
     begun.sender.broken = done.sender.broken = True
     model.execute([begun, done, good])
     wait_for(lambda: good.sender.final)
-    assert good.sender.responses[0].tensors["text_output"] == b"good"
+    assert good.sender.responses[0].tensors["text_output"] == [b"good"]
 
 
 def test_a_cancel_that_comes_before_the_engine_has_the_request_is_not_lost(
@@ -114,6 +115,64 @@ def test_a_cancel_that_comes_before_the_engine_has_the_request_is_not_lost(
     model.execute([request])
     wait_for(lambda: request.sender.final)
     assert request.sender.responses[-1].error.kind == "cancelled"
+
+
+def test_stop_ends_all_requests_with_that_id_and_is_answered_itself(model: TritonPythonModel, triton: Any) -> None:
+    ended = [triton.Request("hang", request_id="mine"), triton.Request("begin", streaming=True, request_id="mine")]
+    others = [triton.Request("hang", request_id="theirs"), triton.Request("hang")]
+    stop = triton.Request("x", parameters='{"stop": true}', request_id="mine")
+    model.execute([*ended, *others, stop])
+    wait_for(lambda: all(request.sender.final for request in ended))
+    assert [request.sender.responses[-1].error.kind for request in ended] == ["cancelled", "cancelled"]
+    assert stop.sender.final
+    assert stop.sender.responses[0].tensors == {"text_output": [b""], "finish_reason": [b"cancelled"]}
+    assert not any(request.sender.final for request in others)
+    again = triton.Request("x", parameters='{"stop": true}', request_id="mine")
+    model.execute([again])
+    assert again.sender.responses[0].error is None
+
+
+def test_stop_without_an_id_is_an_error(model: TritonPythonModel, triton: Any) -> None:
+    live, stop = triton.Request("hang"), triton.Request("x", parameters='{"stop": true}')
+    model.execute([live, stop])
+    assert stop.sender.responses[0].error.text.startswith("[invalid_request] stop needs a request id")
+    assert not live.sender.final
+
+
+def test_every_option_reaches_the_engine(model: TritonPythonModel, triton: Any) -> None:
+    parameters = {"n": 1, "min_tokens": 2, "cache_salt": "s", "priority": 3, "deadline_s": 1.5, "logprobs": 1}
+    request = triton.Request("show", parameters=json.dumps(parameters))
+    model.execute([request])
+    wait_for(lambda: request.sender.final)
+    (text,) = request.sender.responses[0].tensors["text_output"]
+    seen = msgspec.json.decode(text, type=Request)
+    assert seen.sampling == SamplingParams(n=1, min_tokens=2, logprobs=1)
+    assert (seen.cache_salt, seen.priority, seen.deadline_s) == ("s", 3, 1.5)
+
+
+def test_a_request_with_several_answers_ends_with_the_last_of_them(model: TritonPythonModel, triton: Any) -> None:
+    streamed = triton.Request("count", parameters='{"n": 2, "max_tokens": 5}', streaming=True)
+    whole = triton.Request("count", parameters='{"n": 2, "max_tokens": 5, "return_cumulative_logprob": true}')
+    model.execute([streamed, whole])
+    wait_for(lambda: streamed.sender.final and whole.sender.final)
+    said = {0: b"", 1: b""}
+    for response in streamed.sender.responses:
+        said[response.tensors["index"][0]] += response.tensors["text_output"][0]
+    assert said == {0: b"1 2 3 4 5 ", 1: b"1 2 3 4 5 "}
+    (answer,) = whole.sender.responses
+    assert answer.tensors["text_output"] == [said[0], said[1]]
+    assert answer.tensors["cumulative_logprob"] == [-2.5, -2.5]
+    assert answer.tensors["cached_tokens"] == [0, 1]
+
+
+def test_while_no_token_comes_out_requests_are_refused_at_once(
+    model: TritonPythonModel, triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model._watch, "problem", lambda: STUCK)
+    request = triton.Request("good")
+    model.execute([request])
+    assert request.sender.responses[0].error.text == f"[unavailable] {STUCK}; try again in a moment"
+    assert request.sender.responses[0].error.kind == "unavailable"
 
 
 def test_a_client_that_goes_away_is_cancelled(model: TritonPythonModel, triton: Any) -> None:
@@ -144,35 +203,3 @@ def test_the_backend_needs_no_torch() -> None:
 
     script = "import sys, roundhouse.serve.triton.backend; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
-
-
-def status(**counts: int) -> Status:
-    return Status(**dict.fromkeys((field for _, field, _, _ in METRICS if field), 0) | counts)
-
-
-def test_metrics_show_every_count_and_survive_a_restart(triton: Any) -> None:
-    metrics = EngineMetrics(triton, "m")
-    families = {family.name: family for family in triton.MetricFamily.made}
-    assert set(families) == {name for name, *_ in METRICS}
-    metrics.update(status(tokens_out=5, pages_used=3))
-    metrics.update(status(tokens_out=8, pages_used=1))
-    metrics.update(status(tokens_out=2, pages_used=0))  # a fresh engine process counts from 0
-    assert families["roundhouse_generated_tokens_total"].metric.value == 10
-    assert families["roundhouse_kv_pages_used"].metric.value == 0
-
-
-def test_metrics_say_whether_the_engine_is_up_and_when_it_last_reported(triton: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "time", lambda: now)
-    metrics = EngineMetrics(triton, "m")
-    up, reported = (
-        next(family.metric for family in triton.MetricFamily.made if family.name == name) for name in (ENGINE_UP, STATUS_TIME)
-    )
-    metrics.set_up(True)
-    assert (up.value, reported.value) == (1, 100)
-    now = 101.0
-    metrics.update(status())
-    assert (up.value, reported.value) == (1, 101)
-    now = 102.0
-    metrics.set_up(False)
-    assert (up.value, reported.value) == (0, 101)

@@ -35,7 +35,7 @@ def test_no_host_is_refused() -> None:
 
 def test_closing_goes_on_whatever_fails(tmp_path: Path) -> None:
     nothing: Any = None
-    deployment = Deployment(nothing, nothing)
+    deployment = Deployment([], nothing)
     stopped = []
 
     def fail() -> None:
@@ -59,9 +59,9 @@ def test_closing_goes_on_whatever_fails(tmp_path: Path) -> None:
 def test_a_closed_terminal_stops_it_unless_nohup_says_otherwise(before: str, ends: bool) -> None:
     script = f"""
 import os, signal
-from roundhouse.serve.deployment import _stop_signals
+from roundhouse.serve.stop_signals import stop_signals
 signal.signal(signal.SIGHUP, signal.{before})
-with _stop_signals() as stop:
+with stop_signals() as stop:
     os.kill(os.getpid(), signal.SIGHUP)
     print(stop.is_set())
 print(signal.getsignal(signal.SIGHUP) == signal.{before})

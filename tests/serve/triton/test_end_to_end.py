@@ -18,25 +18,29 @@ import numpy as np
 import openai
 import pytest
 import tritonclient.grpc as grpcclient
-from watching import engine_process, metric, wait_for
+from watching import engine_process, metric, no_room_for_files, shared_memory, wait_for
 
-from roundhouse.build.engine import Engine
+from roundhouse.build.engine import Engine, write_manifest
 from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.deployment import Deployment, Endpoints, Ports
 from roundhouse.serve.settings import Overrides
+from roundhouse.serve.triton.locate import find_triton
 from roundhouse.serve.triton.ports import bind_port
 
 PROMPT = "The roundhouse stood"
 FREE_PORTS = Ports(http=0, grpc=0, metrics=0, openai=0)
 LONG = 480
+STREAMS = 32
+TOLD_WITHIN_S = 10.0
+"""A killed engine is noticed at once; this machine may be busy."""
 
 
 @pytest.fixture(scope="module")
 def at(tiny_engine: Engine, session_home: Home) -> Iterator[Endpoints]:
     """Where one deployment answers, shared by the tests of this file."""
-    with Deployment(tiny_engine, session_home, ports=FREE_PORTS, overrides=Overrides(max_seq_len=512)) as deployment:
+    with Deployment([tiny_engine], session_home, ports=FREE_PORTS, overrides=Overrides(max_seq_len=512)) as deployment:
         yield deployment.endpoints
 
 
@@ -75,7 +79,7 @@ class Stream:
         result, error = self.answers.get(timeout=60)
         if error is not None:
             raise error
-        names = ("text_output", "finish_reason", "completion_tokens", "prompt_tokens")
+        names = ("text_output", "finish_reason", "completion_tokens", "prompt_tokens", "index")
         return {name: values[0] for name in names if (values := result.as_numpy(name)) is not None}
 
     def rest(self) -> list[dict[str, Any]]:
@@ -176,22 +180,20 @@ def test_leaving_generate_stream_gives_the_pages_back(at: Endpoints) -> None:
 def test_edges_of_parameters_on_tritons_route(at: Endpoints) -> None:
     url = f"{at.http}/v2/models/{at.model}/generate"
 
-    def ask(**parameters: Any) -> httpx.Response:
-        return httpx.post(url, json={"text_input": PROMPT, "parameters": parameters}, trust_env=False)
+    def ask(**fields: Any) -> httpx.Response:
+        return httpx.post(url, json={"text_input": PROMPT, **fields}, trust_env=False)
 
     none = ask(max_tokens=0).json()
     assert (none["text_output"], none["completion_tokens"], none["finish_reason"]) == ("", 0, "length")
-    for refused in (
-        {"max_tokens": "5"},
-        {"max_tokens": -1},
-        {"stop": ""},
-        {"seed": -5},
-        {"seed": 2**64},
-        {"max_tokens": 2**31},
-    ):
+    for refused in ({"max_tokens": -1}, {"stop_words": [""]}, {"top_p": 2}, {"ignore_eos": 1}, {"bad_words": ["x"]}):
         response = ask(**refused)
         assert response.status_code == 400, refused
         assert "[invalid_request]" in response.json()["error"], refused
+    for mistyped in ({"max_tokens": "5"}, {"max_tokens": None}, {"seed": -5}, {"seed": 2**64}, {"stop": "x"}):
+        response = ask(**mistyped)  # Triton itself cannot make a tensor of it
+        assert response.status_code in (400, 500), mistyped
+        assert "Unable to parse" in response.json()["error"], mistyped
+    assert ask(max_tokens=2).status_code == 200
 
 
 def test_no_tokens_on_both_openai_routes(at: Endpoints, client: openai.OpenAI) -> None:
@@ -257,8 +259,6 @@ def test_openai_stop_strings_end_the_text_before_them(at: Endpoints, client: ope
 def test_openai_errors_are_the_clients_own_classes(at: Endpoints, client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="is not served here"):
         client.completions.create(model="other", prompt=PROMPT)
-    with pytest.raises(openai.BadRequestError, match="not supported here: n"):
-        client.completions.create(model=at.model, prompt=PROMPT, n=2)
     with pytest.raises(openai.BadRequestError, match="the prompt has"):
         client.completions.create(model=at.model, prompt="word " * 600)
     for stream_asked in (False, True):
@@ -278,14 +278,23 @@ def test_giving_up_on_an_openai_answer_gives_the_pages_back(at: Endpoints) -> No
         httpx.post(f"{at.openai}/completions", json=asked, timeout=0.3, trust_env=False)
 
 
-def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI) -> None:
+def test_a_killed_engine_process_comes_back_and_all_its_clients_are_told(at: Endpoints, client: openai.OpenAI) -> None:
     killed = engine_process(os.getpid())
     assert killed is not None
-    with stream(at, inputs(PROMPT, LONG)) as running:
-        running.next()
+    shared = len(shared_memory(os.getpid()))
+    running = [Stream(at, inputs(f"{PROMPT} {number}", LONG)) for number in range(STREAMS)]
+    try:
+        running[0].next()
         killed.kill()
-        with pytest.raises(Exception, match=r"^\[unavailable\]"):
-            running.rest()
+        began = time.monotonic()
+        for one in running:
+            with pytest.raises(Exception, match=r"^\[unavailable\] the engine process"):
+                one.rest()
+        assert time.monotonic() - began < TOLD_WITHIN_S
+    finally:
+        for one in running:
+            one.client.close()
+    assert httpx.get(f"{at.http}/v2/health/live", trust_env=False).status_code == 200
     readyz = f"{at.openai.removesuffix('/v1')}/readyz"
     refused = httpx.get(readyz, trust_env=False)  # the next start is a second away
     assert refused.status_code == 503
@@ -299,6 +308,53 @@ def test_a_killed_engine_process_comes_back(at: Endpoints, client: openai.OpenAI
 
     wait_for(answers, "the engine process is started again")
     assert httpx.get(readyz, trust_env=False).status_code == 200
+    assert len(shared_memory(os.getpid())) == shared
+    assert metric(at.metrics, "roundhouse_kv_pages_used") == 0
+
+
+def test_several_answers_and_what_was_cached_are_told(at: Endpoints) -> None:
+    prompt = f"{PROMPT} where the line from the north meets the line from the south, and " * 3
+    seen = metric(at.metrics, "roundhouse_cached_tokens_total"), metric(at.metrics, "roundhouse_ttft_seconds_count")
+    twice = tensor("sampling_param_n", 2, np.int32, "INT32")
+    with stream(at, [*inputs(prompt, 12), twice]) as streamed:
+        said = {0: b"", 1: b""}
+        ends = 0
+        while ends < 2:
+            piece = streamed.next()
+            said[piece["index"]] += piece["text_output"]
+            ends += "finish_reason" in piece
+    with stream(at, [*inputs(prompt, 12, streaming=False), twice]) as whole:
+        result, error = whole.answers.get(timeout=60)
+    assert error is None
+    assert result.as_numpy("text_output").tolist() == [said[0], said[1]]
+    assert said[0] == said[1]  # greedy
+    cached, prompt_tokens = result.as_numpy("cached_tokens"), result.as_numpy("prompt_tokens")
+    assert 0 < cached.min() <= cached.max() < prompt_tokens[0]
+    wait_for(lambda: metric(at.metrics, "roundhouse_cached_tokens_total") > seen[0], "prefix hits are counted")
+    wait_for(lambda: metric(at.metrics, "roundhouse_ttft_seconds_count") >= seen[1] + 4, "first tokens are counted")
+
+
+def test_two_engines_on_one_server(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
+    folder = tmp_path / "second"
+    shutil.copytree(tiny_engine.folder, folder)
+    write_manifest(folder, tiny_engine.manifest.model_copy(update={"name": "second"}))
+    engines = [tiny_engine, Engine.open(folder)]
+    with Deployment(engines, session_home, ports=FREE_PORTS, overrides=Overrides(max_seq_len=128), control=True) as both:
+        at = both.endpoints
+        assert at.models == (tiny_engine.manifest.name, "second")
+        readyz = f"{at.openai.removesuffix('/v1')}/readyz"
+
+        def ask(model: str) -> httpx.Response:
+            body = {"model": model, "prompt": PROMPT, "max_tokens": 4, "temperature": 0}
+            return httpx.post(f"{at.openai}/completions", json=body, trust_env=False)
+
+        first, second = (ask(model).json()["choices"][0]["text"] for model in at.models)
+        assert first == second
+        assert httpx.get(readyz, trust_env=False).status_code == 200
+        both.control.unload("second")
+        assert ask("second").status_code == 503
+        assert ask(at.model).status_code == 200
+        assert "second is not loaded" in httpx.get(readyz, trust_env=False).json()["reason"]
 
 
 def test_an_engine_that_is_served_is_not_removed(at: Endpoints, tiny_engine: Engine, session_home: Home) -> None:
@@ -319,7 +375,7 @@ def test_what_cannot_run_is_said_before_triton_starts(
 ) -> None:
     lines: list[str] = []
     with pytest.raises(UsageError, match=words):
-        Deployment(tiny_engine, session_home, ports=FREE_PORTS, overrides=overrides, on_log=lines.append).start()
+        Deployment([tiny_engine], session_home, ports=FREE_PORTS, overrides=overrides, on_log=lines.append).start()
     assert lines == []
 
 
@@ -330,16 +386,32 @@ def test_a_temporary_folder_that_triton_cannot_start_from_is_named(
     odd.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(odd))
     with pytest.raises(ServeError, match=r"Triton cannot start from .*with space"):
-        Deployment(tiny_engine, session_home, ports=FREE_PORTS).start()
+        Deployment([tiny_engine], session_home, ports=FREE_PORTS).start()
 
 
-def test_an_engine_that_cannot_load_is_named(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
+def test_a_truncated_engine_is_refused_at_load(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
     shutil.copytree(tiny_engine.folder, tmp_path / "engine")
     engine = Engine.open(tmp_path / "engine")
     victim = next(name for name in engine.manifest.files if name.endswith(".safetensors"))
-    (engine.folder / victim).write_bytes(b"")
-    with pytest.raises(ServeError, match=f"engine {engine.manifest.id} is damaged: {Path(victim).name} has 0 bytes"):
-        Deployment(engine, session_home, ports=FREE_PORTS).start()
+    os.truncate(engine.folder / victim, 1000)
+    before = shared_memory(os.getpid())
+    words = f"engine {engine.manifest.id} is damaged: {Path(victim).name} has 1,000 bytes instead of"
+    with pytest.raises(ServeError, match=words):
+        Deployment([engine], session_home, ports=FREE_PORTS).start()
+    assert shared_memory(os.getpid()) == before
+
+
+def test_a_full_disk_is_named_before_triton_starts(tiny_engine: Engine, session_home: Home, tmp_path: Path) -> None:
+    find_triton(session_home.cache)  # what is laid out once is there
+    before = set(Path(tempfile.gettempdir()).glob("roundhouse_*"))
+    with no_room_for_files():
+        with pytest.raises(ServeError, match=r"the model repository cannot be written to .*: File too large"):
+            Deployment([tiny_engine], session_home, ports=FREE_PORTS).start()
+        with pytest.raises(ServeError, match=r"Triton's Python backend cannot be written to .*: File too large") as caught:
+            find_triton(tmp_path / "cache")
+    assert "ROUNDHOUSE_HOME" in (caught.value.hint or "")
+    assert set(Path(tempfile.gettempdir()).glob("roundhouse_*")) == before
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_taken_port_is_named_before_anything_starts(tiny_engine: Engine, session_home: Home) -> None:
@@ -348,4 +420,4 @@ def test_a_taken_port_is_named_before_anything_starts(tiny_engine: Engine, sessi
         port = taken.getsockname()[1]
         for ports in (Ports(http=0, grpc=0, metrics=0, openai=port), Ports(http=port, grpc=0, metrics=0, openai=0)):
             with pytest.raises(ServeError, match=f"cannot listen on 127.0.0.1:{port}"):
-                Deployment(tiny_engine, session_home, ports=ports).start()
+                Deployment([tiny_engine], session_home, ports=ports).start()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -46,6 +48,22 @@ def gone(process: psutil.Process) -> bool:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+@contextmanager
+def no_room_for_files() -> Iterator[None]:
+    """No file can be written inside, as on a full disk: the kernel says "File too large" instead of "No space left"."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def shared_memory(pid: int) -> list[str]:
+    """Regions of shared memory that carry this process's id."""
+    return [path.name for path in Path("/dev/shm").glob(f"roundhouse_{pid}_*")]
 
 
 def leftovers(pid: int) -> list[str]:

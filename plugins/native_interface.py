@@ -1,0 +1,102 @@
+"""``native/attention.h`` for ctypes: loading the library, its structures and its codes. What they mean is said there."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from pathlib import Path
+
+from roundhouse.errors import SetupError
+
+from .native_library import compiled_library
+
+__all__ = ["Batch", "Code", "Fault", "Layer", "Pool", "Tokens", "load_kernels"]
+
+
+def load_kernels(cache: Path) -> ctypes.CDLL:
+    """Load the compiled kernels; compile them first when ``cache`` does not have them.
+
+    Raises:
+        SetupError: they cannot be compiled or loaded here.
+    """
+    path = compiled_library(cache)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise SetupError(f"the compiled kernels cannot be loaded: {error}", hint=f"Delete {path} and try again.") from None
+    library.rh_paged_attention.argtypes = [ctypes.c_void_p] * 5
+    library.rh_paged_attention.restype = ctypes.c_int32
+    return library
+
+
+class Code(IntEnum):
+    """What a call returns when it did nothing."""
+
+    BAD_GEOMETRY = 1
+    BAD_ROW = 2
+    BAD_PAGE = 3
+    NO_MEMORY = 4
+
+
+class Pool(ctypes.Structure):
+    """``RhPool``."""
+
+    _fields_ = (
+        ("pages", ctypes.c_void_p),
+        ("page_bytes", ctypes.c_int64),
+        ("page_count", ctypes.c_int32),
+        ("page_tokens", ctypes.c_int32),
+        ("kv_heads", ctypes.c_int32),
+        ("head_dim", ctypes.c_int32),
+        ("is_fp8", ctypes.c_int32),
+    )
+
+
+class Layer(ctypes.Structure):
+    """``RhLayer``."""
+
+    _fields_ = (
+        ("key_offset", ctypes.c_int64),
+        ("value_offset", ctypes.c_int64),
+        ("key_scale", ctypes.c_float),
+        ("value_scale", ctypes.c_float),
+    )
+
+
+class Batch(ctypes.Structure):
+    """``RhBatch``."""
+
+    _fields_ = (
+        ("page_table", ctypes.c_void_p),
+        ("query_start", ctypes.c_void_p),
+        ("context_len", ctypes.c_void_p),
+        ("rows", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+    )
+
+
+class Tokens(ctypes.Structure):
+    """``RhTokens``."""
+
+    _fields_ = (
+        ("queries", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("query_token_stride", ctypes.c_int64),
+        ("query_head_stride", ctypes.c_int64),
+        ("key_token_stride", ctypes.c_int64),
+        ("key_head_stride", ctypes.c_int64),
+        ("value_token_stride", ctypes.c_int64),
+        ("value_head_stride", ctypes.c_int64),
+        ("tokens", ctypes.c_int32),
+        ("heads", ctypes.c_int32),
+        ("is_bfloat16", ctypes.c_int32),
+        ("scaling", ctypes.c_float),
+    )
+
+
+class Fault(ctypes.Structure):
+    """``RhFault``."""
+
+    _fields_ = (("row", ctypes.c_int32), ("column", ctypes.c_int32))

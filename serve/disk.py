@@ -1,0 +1,30 @@
+"""What to say when a file or folder that serving needs cannot be written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from roundhouse.errors import ServeError
+
+__all__ = ["writing"]
+
+
+@contextlib.contextmanager
+def writing(what: str, folder: Path, *, variable: str = "TMPDIR") -> Iterator[None]:
+    """Around the writing of something in ``folder``.
+
+    Args:
+        what: in words.
+        folder: where it is written.
+        variable: the environment variable that names another place.
+
+    Raises:
+        ServeError: instead of the system's own error: a full disk, a folder that is gone or read-only.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{what} cannot be written to {folder}: {error.strerror or error}"
+        raise ServeError(message, hint=f"Free disk space, or set {variable} to another folder.") from None

@@ -1,0 +1,54 @@
+"""Engines that share a server: under which names, and who gets how much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roundhouse.build.engine import Engine
+from roundhouse.errors import UsageError
+
+from .settings import EngineSettings, Overrides
+from .triton.repository import model_name
+
+__all__ = ["PlacedEngine", "place_engines"]
+
+
+@dataclass(frozen=True)
+class PlacedEngine:
+    """An engine, the name it is served under, and what to change of its recipe."""
+
+    engine: Engine
+    name: str
+    overrides: Overrides
+
+
+def place_engines(engines: Sequence[Engine], overrides: Overrides, *, free_memory: int) -> list[PlacedEngine]:
+    """Name the engines and see that each can run beside the others.
+
+    One engine alone sizes its KV pool when it starts. Of several, each is told its size, in order, from what the ones before
+    it leave: they start at the same time and would all count the same memory as free.
+
+    Args:
+        engines: at least one.
+        overrides: what to change of each one's recipe.
+        free_memory: bytes.
+
+    Raises:
+        UsageError: one cannot run like this, all of them do not fit, or two have the same name.
+    """
+    placed: list[PlacedEngine] = []
+    for engine in engines:
+        name = model_name(engine)
+        if any(name == other.name for other in placed):
+            raise UsageError(f"two engines would be served as {name}", hint="Give one of them another name in its recipe.")
+        settings = EngineSettings.for_engine(engine, overrides, free_memory=free_memory)
+        free_memory -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
+        own = overrides if len(engines) == 1 else _with_kv_bytes(overrides, settings.kv.bytes)
+        placed.append(PlacedEngine(engine, name, own))
+    return placed
+
+
+def _with_kv_bytes(overrides: Overrides, kv_bytes: int) -> Overrides:
+    memory = {"memory_fraction": None, "kv_cache_tokens": None, "kv_cache_bytes": kv_bytes}
+    return overrides.model_copy(update=memory)
