@@ -18,6 +18,7 @@ from ..triton.encode import encode_inputs
 from .errors import ApiError, api_error_from_triton
 from .generation import GenerationOptions, Generator, Piece
 from .readiness import engine_problem
+from .request_ids import SESSION_AFFINITY
 from .result_stream import ResultStream
 from .triton_tensors import input_values, pieces_of
 
@@ -74,7 +75,7 @@ class TritonClient:
         """
         # Ids may repeat, and stopping one request must not stop another.
         request_id = f"{options.request_id}-{uuid.uuid4().hex}"
-        results = self._ask(input_values(prompt, options, streaming), request_id)
+        results = self._ask(input_values(prompt, options, streaming), request_id, options.session_affinity)
         problem: ApiError | None = None
         ended, unfinished = False, options.sampling.n
         try:
@@ -103,9 +104,10 @@ class TritonClient:
         await self._http.aclose()
         await self._client.close()
 
-    def _ask(self, values: dict[str, Any], request_id: str) -> ResultStream:
+    def _ask(self, values: dict[str, Any], request_id: str, session: str = "") -> ResultStream:
         request = {"model_name": self._model, "inputs": encode_inputs(values), "request_id": request_id}
-        return ResultStream(self._client.stream_infer(_one(request)))
+        headers = {SESSION_AFFINITY: session} if session else None
+        return ResultStream(self._client.stream_infer(_one(request), headers=headers))
 
     def _leave(self, results: ResultStream, request_id: str) -> None:
         """End a request that nobody waits for, without making anybody wait for that."""

@@ -230,6 +230,20 @@ def test_a_client_that_leaves_ends_its_request_only(server: TritonServer) -> Non
     server.control.load("a")
 
 
+def test_the_session_of_a_request_is_a_header_of_its_call(server: TritonServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers: list[object] = []
+    ask = InferenceServerClient.stream_infer
+
+    def listen(self: Any, *given: Any, **named: Any) -> Any:
+        headers.append(named["headers"])
+        return ask(self, *given, **named)
+
+    monkeypatch.setattr(InferenceServerClient, "stream_infer", listen)
+    pieces(server, "x", streaming=False, session_affinity="user-3")
+    pieces(server, "x", streaming=False)
+    assert headers == [{"x-session-affinity": "user-3"}, None]
+
+
 def test_a_model_that_is_not_loaded_is_unavailable(server: TritonServer) -> None:
     async def ask_and_look(client: TritonClient) -> tuple[ApiError, str | None]:
         with pytest.raises(ApiError) as caught:
