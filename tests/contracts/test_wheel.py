@@ -41,6 +41,9 @@ def test_the_wheel_holds_every_room(built: Path) -> None:
         "roundhouse/build/texts/calibration.txt",
         "roundhouse/build/texts/held_out.txt",
     }
+    assert {name for name in names if name.endswith((".cpp", ".h"))} == {
+        f"roundhouse/plugins/native/{source.name}" for source in (ROOT / "plugins" / "native").iterdir()
+    }
 
 
 def test_the_sdist_is_enough_to_build_the_wheel(built: Path) -> None:
@@ -48,6 +51,7 @@ def test_the_sdist_is_enough_to_build_the_wheel(built: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"pyproject.toml", "README.md", "LICENSE", "build/pipeline.py", "src/roundhouse/errors.py"} <= names
+    assert {"plugins/native/attention.cpp", "plugins/native/attention.h"} <= names
     assert not any(name.startswith(("tests/", ".venv/", "dist/")) for name in names)
 
 

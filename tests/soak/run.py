@@ -29,6 +29,7 @@ from roundhouse.build.recipe import recipe_from
 from roundhouse.errors import ServeError
 from roundhouse.serve.deployment import Deployment, Ports
 from roundhouse.serve.settings import Overrides
+from roundhouse.serve.triton.control import ModelControl
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import write_tiny_model  # the models of the tests
@@ -38,7 +39,7 @@ CLIENTS = 24
 LONGEST = 120
 SAMPLE_PERIOD_S = 2.0
 KILL_EVERY = 10
-"""One in so many reloads is a kill -9 instead."""
+"""One in so many reloads is a kill -9 instead. Of the others, every second one has a load that fails before it."""
 MOST_GROWTH = {"triton": 32 * 2**20, f"engine {STEADY}": 48 * 2**20}
 """Bytes, over a whole run, after its first fifth."""
 
@@ -72,7 +73,7 @@ class Soak:
         self._reloads = reloads
         self._seed = seed
         self._memory = Memory()
-        self._done = 0
+        self._done = self._failed_loads = 0
         self._log: list[str] = []
 
     async def run(self) -> dict[str, Any]:
@@ -101,6 +102,7 @@ class Soak:
         return {
             "minutes": round(self._seconds / 60, 1),
             "reloads": self._done,
+            "failed loads": self._failed_loads,
             "requests": sum(traffic.counts.values()),
             "outcomes": dict(sorted(traffic.counts.items())),
             "memory_mib": self._memory.summary(),
@@ -130,9 +132,20 @@ class Soak:
             if number % KILL_EVERY == KILL_EVERY - 1:
                 stack()[f"engine {CHANGING}"].kill()
             else:
-                await asyncio.to_thread(deployment.control.unload, CHANGING, timeout_s=120)
-                await asyncio.to_thread(deployment.control.load, CHANGING)
+                await asyncio.to_thread(self._reload, deployment.control, fail_first=number % 2 == 1)
             self._done += 1
+
+    def _reload(self, control: ModelControl, *, fail_first: bool) -> None:
+        control.unload(CHANGING, timeout_s=120)
+        if fail_first:
+            weights = next((self._folder / CHANGING).rglob("*.safetensors"))
+            away = weights.rename(weights.with_suffix(".away"))
+            try:
+                control.load(CHANGING)
+            except ServeError:
+                self._failed_loads += 1
+            away.rename(weights)
+        control.load(CHANGING)
 
     async def _settled(self, http: httpx.AsyncClient, deployment: Deployment, before: dict[str, Any]) -> dict[str, Any]:
         """The state once it is as before, or after half a minute."""

@@ -1,0 +1,37 @@
+"""The soak itself runs for an hour with `make soak`; what it judges by is held here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from measuring import Memory, flatness_problem
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [100 * MIB] * 100,
+        [10 * MIB] * 10 + [100 * MIB] * 90,  # warming up
+        [100 * MIB] * 95 + [900 * MIB] + [100 * MIB] * 4,  # a moment's peak
+        [300 * MIB] * 50 + [100 * MIB] * 50,  # less is well
+        [100 * MIB],
+    ],
+)
+def test_flat_memory_is_well(series: list[int]) -> None:
+    assert flatness_problem("triton", series, most=8 * MIB) is None
+
+
+def test_growth_is_named_with_its_size() -> None:
+    series = [(100 + sample) * MIB for sample in range(100)]
+    assert flatness_problem("triton", series, most=8 * MIB) == "triton grew from 125.0 to 195.0 MiB"
+
+
+def test_the_summary_shows_what_is_compared() -> None:
+    memory = Memory({"triton": [(100 + sample) * MIB for sample in range(100)]})
+    assert memory.summary() == {"triton": {"warm": 125.0, "end": 195.0}}
