@@ -74,6 +74,7 @@ class Soak:
         self._seed = seed
         self._memory = Memory()
         self._done = self._failed_loads = 0
+        self._faults: list[str] = []
         self._log: list[str] = []
 
     async def run(self) -> dict[str, Any]:
@@ -91,7 +92,7 @@ class Soak:
                 traffic.stop()
                 await clients
                 after = await self._settled(http, deployment, before)
-        problems = _differences(before, after) + [f"request: {fault}" for fault in traffic.faults[:20]]
+        problems = _differences(before, after) + self._faults + [f"request: {fault}" for fault in traffic.faults[:20]]
         for name, most in MOST_GROWTH.items():
             problem = flatness_problem(name, self._memory.series[name], most=most)
             problems += [problem] if problem else []
@@ -142,6 +143,7 @@ class Soak:
             away = weights.rename(weights.with_suffix(".away"))
             try:
                 control.load(CHANGING)
+                self._faults.append("an engine without its weights was loaded")
             except ServeError:
                 self._failed_loads += 1
             away.rename(weights)

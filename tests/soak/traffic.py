@@ -26,6 +26,8 @@ _TEXT = "the engine stood in the roundhouse while rain fell on the yard and a tr
 _WORDS = tuple(_TEXT.split())
 _REFUSED_WELL = {"unavailable", "overloaded", "rate_limit_exceeded", "deadline", "timeout", "cancelled"}
 """How a request may end that asked for nothing wrong."""
+_PATIENCE_S = 0.5
+"""What a client waits before it asks again, after it was told that its model is not there."""
 _BAD: tuple[dict[str, Any], ...] = (
     {"max_tokens": -1},
     {"temperature": -1},
@@ -97,6 +99,8 @@ class Traffic:
                 outcome = "fault"
                 self.faults.append(f"{name}: {error!r}")
             self.counts[f"{name}: {outcome}"] += 1
+            if outcome == "unavailable":
+                await asyncio.sleep(_PATIENCE_S)
 
     async def _openai_whole(self, http: httpx.AsyncClient, model: str) -> str:
         body = self._body(model, n=self._random.choice([1, 1, 3]))
