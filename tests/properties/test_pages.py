@@ -181,6 +181,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(prompt=st.integers(1, 30), new=st.integers(1, 20))
     def arrive(self, prompt: int, new: int) -> None:
         sequence = a_sequence(str(self.arrivals), prompt, new)
+        sequence.arrival = self.arrivals
         if sequence.cache_tokens <= self.scheduler.usable_tokens:
             self.arrivals += 1
             self.scheduler.add(sequence)

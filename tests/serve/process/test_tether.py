@@ -27,7 +27,7 @@ def family(process: subprocess.Popen[str]) -> list[int]:
 def is_gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter when it goes between opening and reading
         return True
 
 
