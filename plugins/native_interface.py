@@ -1,4 +1,7 @@
-"""``native/attention.h`` for ctypes: loading the library, its structures and its codes. What they mean is said there."""
+"""``native/attention.h`` and ``native/linear.h`` for ctypes: loading the library, its structures and its codes.
+
+What they mean is said there.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from roundhouse.errors import SetupError
 
 from .native_library import compiled_library
 
-__all__ = ["Batch", "Code", "Fault", "Layer", "Pool", "Tokens", "load_kernels"]
+__all__ = ["Batch", "Code", "Fault", "Layer", "Linear", "LinearKind", "Pool", "Product", "Tokens", "load_kernels"]
 
 
 def load_kernels(cache: Path) -> ctypes.CDLL:
@@ -26,6 +29,8 @@ def load_kernels(cache: Path) -> ctypes.CDLL:
         raise SetupError(f"the compiled kernels cannot be loaded: {error}", hint=f"Delete {path} and try again.") from None
     library.rh_paged_attention.argtypes = [ctypes.c_void_p] * 5
     library.rh_paged_attention.restype = ctypes.c_int32
+    library.rh_linear.argtypes = [ctypes.c_void_p] * 2
+    library.rh_linear.restype = ctypes.c_int32
     return library
 
 
@@ -36,6 +41,13 @@ class Code(IntEnum):
     BAD_ROW = 2
     BAD_PAGE = 3
     NO_MEMORY = 4
+
+
+class LinearKind(IntEnum):
+    """How a weight matrix lies in memory."""
+
+    BF16 = 0
+    INT4 = 1
 
 
 class Pool(ctypes.Structure):
@@ -100,3 +112,29 @@ class Fault(ctypes.Structure):
     """``RhFault``."""
 
     _fields_ = (("row", ctypes.c_int32), ("column", ctypes.c_int32))
+
+
+class Linear(ctypes.Structure):
+    """``RhLinear``."""
+
+    _fields_ = (
+        ("weights", ctypes.c_void_p),
+        ("scales", ctypes.c_void_p),
+        ("kind", ctypes.c_int32),
+        ("outputs", ctypes.c_int32),
+        ("inputs", ctypes.c_int32),
+        ("group", ctypes.c_int32),
+    )
+
+
+class Product(ctypes.Structure):
+    """``RhProduct``."""
+
+    _fields_ = (
+        ("input", ctypes.c_void_p),
+        ("input_scale", ctypes.c_void_p),
+        ("bias", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("rows", ctypes.c_int32),
+        ("float_output", ctypes.c_int32),
+    )

@@ -75,7 +75,7 @@ def compiled_library(cache: Path) -> Path:
     if sys.platform != "linux":
         raise SetupError(f"the native kernels are built on Linux only, not on {sys.platform}")
     compiler = find_compiler()
-    library = cache / f"attention-{_key(compiler)}.so"
+    library = cache / f"kernels-{_key(compiler)}.so"
     if library.exists():
         return library
     try:
@@ -102,6 +102,10 @@ def _sources() -> list[Path]:
     return sorted(path for path in SOURCES.iterdir() if path.suffix in (".h", ".cpp"))
 
 
+def _units() -> list[str]:
+    return [str(path) for path in _sources() if path.suffix == ".cpp"]
+
+
 def _cpu_features() -> str:
     """What ``-march=native`` looks at: a home folder may be shared by machines of several kinds."""
     with contextlib.suppress(OSError):
@@ -122,7 +126,7 @@ def _only_one(lock: Path) -> Iterator[None]:
 def _compile(compiler: Compiler, library: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".compiling-", dir=library.parent) as folder:
         made = Path(folder) / library.name
-        answer = _run([*compiler.command, *FLAGS, str(SOURCES / "attention.cpp"), "-o", str(made)])
+        answer = _run([*compiler.command, *FLAGS, *_units(), "-o", str(made)])
         if answer.returncode or not made.exists():
             raise SetupError(f"{compiler.version} could not compile the kernels: {_last_lines(answer)}", hint=_INSTALL_HINT)
         made.replace(library)

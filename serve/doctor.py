@@ -73,7 +73,7 @@ def diagnose(home: Home) -> list[Finding]:
         _torch_target(needed),
         *_tensorrt_llm(),
         _compiler(),
-        _native_attention(home),
+        _native_kernels(home),
         _shared_memory(),
         _memory(),
         _disk(home),
@@ -155,14 +155,14 @@ def _compiler() -> Finding:
     return Finding(name="C++ compiler", state="ok", detail=f"{shlex.join(found.command)}: {found.version}")
 
 
-def _native_attention(home: Home) -> Finding:
+def _native_kernels(home: Home) -> Finding:
     """Compiles the kernels unless they are there: only trying tells whether headers, OpenMP and linker fit together."""
     try:
         library = compiled_library(home.kernels)
     except SetupError as error:
-        detail = f"{error.message}; attention runs in plain torch, {_WITHOUT_KERNELS}"
-        return Finding(name="native attention", state="limited", detail=detail, remedy=error.hint or "")
-    return Finding(name="native attention", state="ok", detail=f"compiled for this CPU: {library.name}")
+        detail = f"{error.message}; attention and linears run in plain torch, {_WITHOUT_KERNELS}"
+        return Finding(name="native kernels", state="limited", detail=detail, remedy=error.hint or "")
+    return Finding(name="native kernels", state="ok", detail=f"compiled for this CPU: {library.name}")
 
 
 def _shared_memory() -> Finding:

@@ -16,14 +16,14 @@ from roundhouse.errors import UsageError
 __all__ = ["EngineSettings", "Overrides"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
-_SERVING_KEYS = ("prefix_reuse", "max_waiting", "attention")
+_SERVING_KEYS = ("prefix_reuse", "max_waiting", "kernels")
 _INPUT_DTYPE_BYTES = {"bf16": 2, "fp16": 2, "float32": 4}
 
 
 class Overrides(BaseModel):
     """What may be changed when an engine is started; None keeps the recipe's value, or the default.
 
-    ``prefix_reuse``, ``max_waiting`` and ``attention`` are no recipe keys: they belong to serving alone.
+    ``prefix_reuse``, ``max_waiting`` and ``kernels`` are no recipe keys: they belong to serving alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +38,7 @@ class Overrides(BaseModel):
     guard: Literal["off", "tags"] | None = None
     prefix_reuse: bool | None = None
     max_waiting: int | None = Field(default=None, ge=1)
-    attention: Literal["auto", "native", "torch"] | None = None
+    kernels: Literal["auto", "native", "torch"] | None = None
 
 
 class EngineSettings(BaseModel):
@@ -60,8 +60,8 @@ class EngineSettings(BaseModel):
     """Whether full pages are kept to be found by prompts that begin alike."""
     max_waiting: int = 1024
     """Answers that may wait in line; a request that comes to a full line is refused."""
-    attention: Literal["auto", "native", "torch"] = "auto"
-    """Native kernels, plain torch, or native where they can be compiled. The reference always runs plain torch."""
+    kernels: Literal["auto", "native", "torch"] = "auto"
+    """For attention and linears: native ones, plain torch, or native where they can be compiled. The reference runs plain torch."""
     kv: KvBudget
 
     @classmethod

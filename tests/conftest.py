@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -13,8 +14,10 @@ from roundhouse.build.home import Home
 from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
 from roundhouse.build.texts import calibration_text
+from roundhouse.errors import SetupError
+from roundhouse.plugins.native_interface import load_kernels
 
-os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 VOCAB = 512
 CHAT_TEMPLATE = (
@@ -108,6 +111,15 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
 def session_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """A home folder for engines that tests share and do not change. Its path has spaces, as users' have."""
     return Home(tmp_path_factory.mktemp("a home") / "with spaces")
+
+
+@pytest.fixture(scope="session")
+def kernels(session_home: Home) -> ctypes.CDLL:
+    """The native kernels, compiled once for all tests."""
+    try:
+        return load_kernels(session_home.kernels)
+    except SetupError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
-#include <new>
 
 #include "checks.h"
+#include "memory.h"
 #include "pages.h"
 #include "plan.h"
 #include "span.h"
@@ -19,17 +17,6 @@ namespace {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kSerialStore = 100000;  // elements that are stored sooner than a sleeping thread has begun
-
-struct FreeMemory {
-    void operator()(float *memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<float, FreeMemory>;
-
-Memory reserve(int64_t floats) {
-    Memory memory(static_cast<float *>(std::aligned_alloc(64, (sizeof(float) * size_t(floats) / 64 + 1) * 64)));
-    if (!memory) throw std::bad_alloc();
-    return memory;
-}
 
 template <class Stored, class Element>
 class Step {

@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "attention.h"
+#include "vectors.h"
 
 namespace roundhouse {
-
-inline int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0); }
 
 // The rows of a step, as the code asks for them.
 struct Rows {

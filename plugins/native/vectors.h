@@ -28,6 +28,9 @@
 #define ROUNDHOUSE_LANES 4
 #endif
 
+// For the body of a loop that keeps its sums in registers.
+#define ROUNDHOUSE_INLINE __attribute__((always_inline)) inline
+
 namespace roundhouse {
 
 constexpr int kLanes = ROUNDHOUSE_LANES;
@@ -64,6 +67,8 @@ inline Vector load_bits(const void *from) {
     return vector;
 }
 
+constexpr int32_t divide_up(int32_t a, int32_t b) { return a / b + (a % b != 0); }
+
 constexpr int round_to_lanes(int count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
 inline Floats broadcast(float value) { return value - Floats{}; }
@@ -84,7 +89,13 @@ inline Floats fused(Floats a, Floats b, Floats c) {
 inline Floats load(const float *from) { return load_bits<Floats>(from); }
 
 inline Floats load(const Bf16 *from) {
+#if defined(__AVX512F__) && ROUNDHOUSE_LANES == 16
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_bits<__m256i>(from)), 16));
+#elif defined(__AVX2__) && ROUNDHOUSE_LANES == 8
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_bits<__m128i>(from)), 16));
+#else
     return bits_as<Floats>(__builtin_convertvector(load_bits<Shorts>(from), Words) << 16);
+#endif
 }
 
 // e4m3 bits put in the same places of a wider float are the value divided by two to the difference of the exponent

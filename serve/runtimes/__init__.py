@@ -10,18 +10,24 @@ if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
 
     from ..engine.loop import EngineLoop
+    from ..engine.stages import Stages
     from ..settings import EngineSettings
 
 __all__ = ["create_loop"]
 
 
-def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
+def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | None = None) -> EngineLoop:
     """Load an engine and make the loop that serves it.
+
+    Args:
+        engine: what to load.
+        settings: how to run it.
+        stages: hears of the stages of every step, down to attention and linears; for profiles, as it costs time.
 
     Raises:
         ServeError: this version has no runtime for the engine's target.
         ModelError: the checkpoint or the tokenizer cannot be read.
-        SetupError: the settings ask for native attention, which cannot be had here.
+        SetupError: the settings ask for native kernels, which cannot be had here.
     """
     manifest = engine.manifest
     if manifest.recipe.target != "torch":
@@ -32,6 +38,7 @@ def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
     from roundhouse.build.home import home_of
 
     from ..engine.loop import EngineLoop
+    from ..engine.stages import NO_STAGES
     from ..engine.tokenizer import load_tokenizer
     from .torch_runtime import TorchRuntime
 
@@ -42,8 +49,11 @@ def create_loop(engine: Engine, settings: EngineSettings) -> EngineLoop:
         scales=manifest.kv_scales,
         pages=settings.kv.pages,
         page_tokens=settings.page_tokens,
-        kernels=home_of(engine.folder).kernels,
-        attention=settings.attention,
+        kernel_cache=home_of(engine.folder).kernels,
+        kernels=settings.kernels,
         precision=settings.precision,
     )
-    return EngineLoop(runtime, settings, load_tokenizer(engine.checkpoint), vocab=manifest.plan.shape.vocab)
+    if stages is not None:
+        runtime.name_stages(stages)
+    tokenizer = load_tokenizer(engine.checkpoint)
+    return EngineLoop(runtime, settings, tokenizer, vocab=manifest.plan.shape.vocab, stages=stages or NO_STAGES)

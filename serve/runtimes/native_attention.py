@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import ctypes
 
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_attention import LayerPlace, NativeAttention, PoolGeometry
-from roundhouse.plugins.native_interface import load_kernels
 
 from .attention import LayerAttention
 from .torch_batch import TorchBatch
@@ -20,15 +19,15 @@ class NativePagedAttention:
 
     Args:
         pages: bfloat16 or FP8 pages of ``k`` and ``v``.
-        cache: folder for compiled kernels.
+        kernels: from :func:`roundhouse.plugins.native_interface.load_kernels`.
 
     Raises:
-        SetupError: the kernels cannot be had here, or do not take these pages.
+        SetupError: the kernels do not take these pages.
     """
 
     name = "native"
 
-    def __init__(self, pages: KvPages, cache: Path) -> None:
+    def __init__(self, pages: KvPages, kernels: ctypes.CDLL) -> None:
         if pages.dtype == "float32":
             raise SetupError("the native kernels store no float32 pages")
         places = {}
@@ -36,7 +35,7 @@ class NativePagedAttention:
             key, value = pages.place("k", layer), pages.place("v", layer)
             places[layer] = LayerPlace(key.offset, value.offset, key.scale, value.scale)
         geometry = PoolGeometry(pages.page_tokens, pages.heads, pages.head_dim, pages.dtype, places)
-        self._attention = NativeAttention(load_kernels(cache), pages.buffer, geometry)
+        self._attention = NativeAttention(kernels, pages.buffer, geometry)
 
     def begin(self, batch: TorchBatch) -> LayerAttention:
         return self._attention.step(batch.page_table, batch.query_start, batch.context_len).attend

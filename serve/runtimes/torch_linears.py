@@ -10,7 +10,7 @@ from torch import nn
 
 from roundhouse.build.weights import QuantizedLinear, dequantize, unpack_int4
 
-__all__ = ["DequantizedInt4Linear", "Int4Linear", "PackedInt4Linear", "int4_linear"]
+__all__ = ["DequantizedInt4Linear", "Int4Linear", "PackedInt4Linear", "TorchInt4Linear", "torch_int4_linear"]
 
 _KERNEL_GROUPS = (32, 64, 128, 256)
 _KERNEL_ROWS = 16
@@ -18,7 +18,7 @@ _KERNEL_ROWS = 16
 
 
 class Int4Linear(nn.Module, ABC):
-    """What both forms share: an optional input scale and an optional bias, bfloat16 [K] and [N]."""
+    """What all forms share: an optional input scale and an optional bias, bfloat16 [K] and [N]."""
 
     def __init__(self, linear: QuantizedLinear, bias: torch.Tensor | None) -> None:
         super().__init__()
@@ -28,8 +28,15 @@ class Int4Linear(nn.Module, ABC):
         self.pre_quant_scale: torch.Tensor | None
         self.bias: torch.Tensor | None
 
+    @abstractmethod
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """bfloat16 [..., K] → [..., N]."""
+
+
+class TorchInt4Linear(Int4Linear, ABC):
+    """Scale and bias around a product."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.pre_quant_scale is not None:
             x = x * self.pre_quant_scale
         y = self.multiply(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], -1)
@@ -40,7 +47,7 @@ class Int4Linear(nn.Module, ABC):
         """bfloat16 [M, K] times the weight's transpose: [M, N]."""
 
 
-class PackedInt4Linear(Int4Linear):
+class PackedInt4Linear(TorchInt4Linear):
     """INT4 through torch's own CPU kernel, which reads packed weights as they are."""
 
     def __init__(self, linear: QuantizedLinear, bias: torch.Tensor | None) -> None:
@@ -65,7 +72,7 @@ class PackedInt4Linear(Int4Linear):
         return product
 
 
-class DequantizedInt4Linear(Int4Linear):
+class DequantizedInt4Linear(TorchInt4Linear):
     """INT4 for any shape: unpacked anew in every step. Slow, and only for what the kernel does not take."""
 
     def __init__(self, linear: QuantizedLinear, bias: torch.Tensor | None) -> None:
@@ -79,6 +86,6 @@ class DequantizedInt4Linear(Int4Linear):
         return F.linear(x, dequantize(QuantizedLinear("int4", self.weight, self.weight_scale, None)).to(x.dtype))
 
 
-def int4_linear(linear: QuantizedLinear, bias: torch.Tensor | None) -> Int4Linear:
-    """The fastest form that takes this linear."""
+def torch_int4_linear(linear: QuantizedLinear, bias: torch.Tensor | None) -> TorchInt4Linear:
+    """The fastest form in torch that takes this linear."""
     return PackedInt4Linear(linear, bias) if PackedInt4Linear.takes(linear) else DequantizedInt4Linear(linear, bias)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from roundhouse.build.weights import Tensors, dequantize, quantized_linear
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.weights import QuantizedLinear, Tensors, dequantize, quantized_linear
 from roundhouse.errors import ModelError
 
 from .attention import ATTENTION, register
-from .torch_linears import int4_linear
+from .native_linears import NativeInt4Linear, use_native_bf16
+from .torch_linears import Int4Linear, torch_int4_linear
 
 __all__ = ["load_model", "weight_bytes"]
 
@@ -20,13 +23,16 @@ _HEAD = "lm_head.weight"
 _REBUILD_HINT = "Build the engine again; if that does not help, this model is not one that the torch target runs."
 
 
-def load_model(folder: Path, *, dtype: torch.dtype, keep_packed: bool = True) -> PreTrainedModel:
+def load_model(
+    folder: Path, *, dtype: torch.dtype, keep_packed: bool = True, kernels: ctypes.CDLL | None = None
+) -> PreTrainedModel:
     """Load a plain or quantized checkpoint.
 
     Args:
         folder: config.json and safetensors, as ModelOpt exports them or as transformers saves them.
         dtype: of everything that is not INT4: bfloat16, or float32 for the reference.
         keep_packed: keep INT4 weights packed (bfloat16 only); otherwise they are dequantized.
+        kernels: for linears in bfloat16; None runs them in plain torch.
 
     Raises:
         ModelError: the tensors do not fit the model; each one is named.
@@ -37,7 +43,7 @@ def load_model(folder: Path, *, dtype: torch.dtype, keep_packed: bool = True) ->
         del config.quantization_config  # quantized modules are put in below, not by transformers
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=ATTENTION)
-    state = _take_tensors(model, Tensors(folder), dtype, keep_packed=keep_packed)
+    state = _take_tensors(model, Tensors(folder), dtype, keep_packed, kernels)
     if config.tie_word_embeddings:
         state.pop(_HEAD, None)
     unexpected = _assign(model, state)
@@ -45,6 +51,8 @@ def load_model(folder: Path, *, dtype: torch.dtype, keep_packed: bool = True) ->
         model.get_output_embeddings().weight = model.get_input_embeddings().weight
     _rebuild_rotary(model)
     _require_complete(model, unexpected, folder)
+    if kernels is not None and not this_machine().native_bf16:  # where torch has to emulate them
+        use_native_bf16(model, kernels)
     return model.eval().requires_grad_(False)
 
 
@@ -54,7 +62,9 @@ def weight_bytes(model: nn.Module) -> int:
     return sum(held.values())
 
 
-def _take_tensors(model: nn.Module, tensors: Tensors, dtype: torch.dtype, *, keep_packed: bool) -> dict[str, torch.Tensor]:
+def _take_tensors(
+    model: nn.Module, tensors: Tensors, dtype: torch.dtype, keep_packed: bool, kernels: ctypes.CDLL | None
+) -> dict[str, torch.Tensor]:
     """Put packed linears into the model, and return plain weights for everything else.
 
     Scales are left out: weights' are used up here, and KV-cache scales belong to the pages.
@@ -69,10 +79,16 @@ def _take_tensors(model: nn.Module, tensors: Tensors, dtype: torch.dtype, *, kee
             continue
         linear = quantized_linear(tensors, module)
         if linear.kind == "int4" and keep_packed:
-            model.set_submodule(module, int4_linear(linear, tensors.get(f"{module}.bias")))
+            model.set_submodule(module, _int4_linear(linear, tensors.get(f"{module}.bias"), kernels))
         else:
             state[name] = dequantize(linear).to(dtype)
     return state
+
+
+def _int4_linear(linear: QuantizedLinear, bias: torch.Tensor | None, kernels: ctypes.CDLL | None) -> Int4Linear:
+    if kernels is not None and NativeInt4Linear.takes(linear):
+        return NativeInt4Linear(linear, bias, kernels)
+    return torch_int4_linear(linear, bias)
 
 
 def _assign(model: nn.Module, state: dict[str, torch.Tensor]) -> list[str]:

@@ -13,10 +13,12 @@ from roundhouse.build.planner.kv_layout import KvLayout, layout_for
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
-from .attention_choice import create_attention
+from ..engine.stages import Stages
+from .kernel_choice import KernelChoice, create_attention, find_kernels
 from .torch_batch import TorchBatch, prepare_batch
 from .torch_model import load_model, weight_bytes
 from .torch_pages import KvPages
+from .torch_stages import StagedAttention, name_stages
 
 __all__ = ["TorchRuntime"]
 
@@ -31,13 +33,13 @@ class TorchRuntime:
         scales: FP8 scales by layer.
         pages: pages of the pool.
         page_tokens: tokens a page holds.
-        kernels: folder for compiled kernels.
-        attention: native kernels, plain torch, or whichever can be had.
-        precision: ``reference`` runs float32 weights on float32 pages, and attends in plain torch.
+        kernels: native or torch, for attention and linears.
+        kernel_cache: folder for compiled kernels.
+        precision: ``reference`` runs float32 weights on float32 pages, and uses nothing but torch.
 
     Raises:
         ModelError: the checkpoint cannot be read or does not fit its config.
-        SetupError: native attention was asked for and cannot be had.
+        SetupError: native kernels were asked for and cannot be had.
     """
 
     def __init__(
@@ -49,22 +51,29 @@ class TorchRuntime:
         scales: KvScaleReport,
         pages: int,
         page_tokens: int,
-        kernels: Path,
-        attention: Literal["auto", "native", "torch"] = "auto",
+        kernel_cache: Path,
+        kernels: KernelChoice = "auto",
         precision: Literal["engine", "reference"] = "engine",
     ) -> None:
         reference = precision == "reference"
-        self._model = load_model(checkpoint, dtype=torch.float32 if reference else torch.bfloat16, keep_packed=not reference)
+        native = None if reference else find_kernels(kernels, kernel_cache)
+        dtype = torch.float32 if reference else torch.bfloat16
+        self._model = load_model(checkpoint, dtype=dtype, keep_packed=not reference, kernels=native)
         (group,) = (layout_for(shape, "float32") if reference else layout).groups
         self.pages = KvPages(
             group, pages=pages, page_tokens=page_tokens, heads=shape.kv_heads, scales={"k": scales.k, "v": scales.v}
         )
-        self.attention = create_attention(self.pages, "torch" if reference else attention, kernels)
+        self.attention = create_attention(self.pages, kernels, native)
 
     @property
     def weight_bytes(self) -> int:
         """Bytes of weights held in memory, measured."""
         return weight_bytes(self._model)
+
+    def name_stages(self, stages: Stages) -> None:
+        """Let ``stages`` hear of attention, linears and the head from now on. For profiles only: it makes steps slower."""
+        name_stages(self._model, stages)
+        self.attention = StagedAttention(self.attention, stages)
 
     def prepare(self, batch: StepBatch) -> TorchBatch:
         return prepare_batch(batch)

@@ -12,7 +12,8 @@ import pytest
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_library import FLAGS, SOURCES, Compiler, find_compiler
 
-DRIVER = Path(__file__).parent / "support" / "attention_driver.cpp"
+DRIVERS = Path(__file__).parent / "support"
+KERNELS = ("attention", "linear")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O0", "-g")
 NOT_FOR_A_PROGRAM = ("-shared", "-fPIC", "-O3")
 
@@ -29,9 +30,9 @@ def call(compiler: Compiler, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run([*compiler.command, *arguments], capture_output=True, text=True, check=False)
 
 
-def build(compiler: Compiler, folder: Path, *flags: str) -> None:
+def build(compiler: Compiler, folder: Path, kernel: str, *flags: str) -> None:
     kept = [flag for flag in FLAGS if flag not in NOT_FOR_A_PROGRAM]
-    sources = [f"-I{SOURCES}", str(SOURCES / "attention.cpp"), str(DRIVER)]
+    sources = [f"-I{SOURCES}", str(SOURCES / f"{kernel}.cpp"), str(DRIVERS / f"{kernel}_driver.cpp")]
     built = call(compiler, *kept, *flags, *sources, "-o", str(folder / "driver"))
     assert built.returncode == 0, built.stderr
 
@@ -45,24 +46,27 @@ def run(folder: Path, seed: int) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_no_read_or_write_beside_a_buffer_and_no_undefined_behaviour(compiler: Compiler, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_no_read_or_write_beside_a_buffer_and_no_undefined_behaviour(compiler: Compiler, tmp_path: Path, kernel: str) -> None:
     (tmp_path / "probe.cpp").write_text("int main() {}")
     probed = call(compiler, SANITIZERS[0], str(tmp_path / "probe.cpp"), "-o", str(tmp_path / "probe"))
     if probed.returncode:
         pytest.skip(f"this compiler has no sanitizers: {probed.stderr.strip()[-200:]}")
-    build(compiler, tmp_path, *SANITIZERS)
+    build(compiler, tmp_path, kernel, *SANITIZERS)
     run(tmp_path, seed=1)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("lanes", [4, 16])
-def test_vectors_of_other_widths_compute_the_same(compiler: Compiler, tmp_path: Path, lanes: int) -> None:
-    build(compiler, tmp_path, "-O1", f"-DROUNDHOUSE_LANES={lanes}", "-Wno-psabi")
+def test_vectors_of_other_widths_compute_the_same(compiler: Compiler, tmp_path: Path, kernel: str, lanes: int) -> None:
+    build(compiler, tmp_path, kernel, "-O1", f"-DROUNDHOUSE_LANES={lanes}", "-Wno-psabi")
     run(tmp_path, seed=lanes)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names x86 CPUs")
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v4"])
-def test_it_compiles_for_cpus_that_are_not_here(compiler: Compiler, tmp_path: Path, cpu: str) -> None:
-    source, out = str(SOURCES / "attention.cpp"), str(tmp_path / "out")
+def test_it_compiles_for_cpus_that_are_not_here(compiler: Compiler, tmp_path: Path, kernel: str, cpu: str) -> None:
+    source, out = str(SOURCES / f"{kernel}.cpp"), str(tmp_path / "out")
     result = call(compiler, *FLAGS, f"-march={cpu}", "-O0", source, "-S", "-o", out)
     assert result.returncode == 0, result.stderr

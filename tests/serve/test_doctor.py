@@ -23,16 +23,18 @@ def test_it_says_that_the_kernels_compile_here_and_compiles_them(session_home: H
         pytest.skip(str(error))
     found = findings(session_home)
     assert compiler.version in found["C++ compiler"].detail
-    assert found["native attention"].state == "ok"
+    assert found["native kernels"].state == "ok"
     (library,) = session_home.kernels.glob("*.so")
-    assert library.name in found["native attention"].detail
+    assert library.name in found["native kernels"].detail
 
 
 def test_it_says_why_they_do_not_compile_and_what_that_costs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     found = findings(Home(tmp_path))
     assert found["C++ compiler"].state == "absent"
-    native = found["native attention"]
+    native = found["native kernels"]
     assert native.state == "limited"
-    assert native.detail.startswith("CXX=no-such-compiler: no such command; attention runs in plain torch, which takes")
+    assert native.detail.startswith(
+        "CXX=no-such-compiler: no such command; attention and linears run in plain torch, which takes"
+    )
     assert "Install g++" in native.remedy

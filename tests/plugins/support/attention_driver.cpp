@@ -7,31 +7,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "attention.h"
+#include "numbers.h"
 
 namespace {
-
-std::mt19937 random_bits;
-
-int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_bits); }
-
-float normal() { return std::normal_distribution<float>()(random_bits); }
-
-float from_bf16(uint16_t bits) {
-    const uint32_t wide = uint32_t(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-uint16_t to_bf16(float value) {
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return uint16_t((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-}
 
 double from_fp8(uint8_t bits) {
     const int exponent = bits >> 3 & 15, fraction = bits & 7;

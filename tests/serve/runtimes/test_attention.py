@@ -14,9 +14,10 @@ from driving import settings
 from roundhouse.build.home import Home, default_home, home_of
 from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
 from roundhouse.errors import SetupError
+from roundhouse.plugins.native_interface import load_kernels
 from roundhouse.serve.runtimes import create_loop
 from roundhouse.serve.runtimes.attention import Attention
-from roundhouse.serve.runtimes.attention_choice import create_attention
+from roundhouse.serve.runtimes.kernel_choice import create_attention, find_kernels
 from roundhouse.serve.runtimes.native_attention import NativePagedAttention
 from roundhouse.serve.runtimes.torch_attention import TorchPagedAttention
 from roundhouse.serve.runtimes.torch_batch import TorchBatch
@@ -39,7 +40,7 @@ def native(session_home: Home) -> Any:
 
     def make(pages: KvPages) -> NativePagedAttention:
         try:
-            return NativePagedAttention(pages, session_home.kernels)
+            return NativePagedAttention(pages, load_kernels(session_home.kernels))
         except SetupError as error:
             pytest.skip(str(error))
 
@@ -125,15 +126,16 @@ def test_auto_takes_what_can_be_had_and_says_once_why_it_is_not_native(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    pages = make_pages("bf16", 4)
     with caplog.at_level(logging.WARNING):
-        attention = create_attention(pages, "auto", tmp_path)
-    assert attention.name == "torch"
+        assert find_kernels("auto", tmp_path) is None
     (record,) = caplog.records
-    assert record.getMessage() == "attention runs in plain torch, which is slow: CXX=no-such-compiler: no such command"
+    assert record.getMessage() == (
+        "attention and linears run in plain torch, which is slow: CXX=no-such-compiler: no such command"
+    )
     with pytest.raises(SetupError, match="no such command"):
-        create_attention(pages, "native", tmp_path)
-    assert create_attention(pages, "torch", tmp_path).name == "torch"
+        find_kernels("native", tmp_path)
+    assert find_kernels("torch", tmp_path) is None
+    assert create_attention(make_pages("bf16", 4), "auto", None).name == "torch"
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,11 @@ def test_pages_that_the_kernels_do_not_take_run_in_torch(
     native: Any, session_home: Home, caplog: pytest.LogCaptureFixture, dtype: KvDtype, dim: int, reason: str
 ) -> None:
     assert native(make_pages("fp8", 4)).name == "native"
-    assert create_attention(make_pages(dtype, 4, dim), "auto", session_home.kernels).name == "torch"
+    kernels = load_kernels(session_home.kernels)
+    assert create_attention(make_pages(dtype, 4, dim), "auto", kernels).name == "torch"
     assert reason in caplog.text
+    with pytest.raises(SetupError, match=reason):
+        create_attention(make_pages(dtype, 4, dim), "native", kernels)
 
 
 def test_an_engine_s_kernels_are_kept_in_its_own_home(build_engine, session_home: Home, native: Any, tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ def test_an_engine_s_kernels_are_kept_in_its_own_home(build_engine, session_home
     assert home_of(tmp_path / "elsewhere" / engine.manifest.id) == default_home()
     native(make_pages("fp8", 4))
     assert create_loop(engine, settings())._runtime.attention.name == "native"
-    assert list(session_home.kernels.glob("attention-*.so"))
+    assert list(session_home.kernels.glob("kernels-*.so"))
 
 
 def test_settings_choose_and_the_reference_is_always_plain_torch(build_engine, native: Any) -> None:
@@ -161,7 +166,7 @@ def test_settings_choose_and_the_reference_is_always_plain_torch(build_engine, n
     engine = build_engine("llama")
     names = {
         (precision, choice): create_loop(
-            engine, settings(precision=precision).model_copy(update={"attention": choice})
+            engine, settings(precision=precision).model_copy(update={"kernels": choice})
         )._runtime.attention.name
         for precision in ("engine", "reference")
         for choice in ("auto", "native", "torch")

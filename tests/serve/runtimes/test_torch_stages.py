@@ -1,0 +1,43 @@
+"""Stages within a forward pass: every linear is heard, whatever it is made of, and tokens stay the same."""
+
+from __future__ import annotations
+
+import pytest
+from driving import random_prompt, request, serve, settings, tokens
+
+from roundhouse.build.home import Home
+from roundhouse.errors import SetupError
+from roundhouse.plugins.native_interface import load_kernels
+from roundhouse.serve.engine.stages import StageClock
+from roundhouse.serve.runtimes import create_loop
+
+LAYERS, LINEARS_OF_A_LAYER = 2, 7
+
+
+@pytest.fixture(params=["native", "torch"])
+def kernels(request: pytest.FixtureRequest, session_home: Home) -> str:
+    if request.param == "native":
+        try:
+            load_kernels(session_home.kernels)
+        except SetupError as error:
+            pytest.skip(str(error))
+    return request.param
+
+
+@pytest.mark.parametrize("weights", ["int4_awq", "fp8", "bf16"])
+@pytest.mark.parametrize("precision", ["engine", "reference"])
+def test_every_linear_and_every_layer_s_attention_is_heard(build_engine, kernels: str, weights: str, precision: str) -> None:
+    engine = build_engine("qwen2" if weights == "fp8" else "llama", weights=weights)
+    chosen = settings(precision=precision).model_copy(update={"kernels": kernels})
+    clock = StageClock()
+    loop = create_loop(engine, chosen, stages=clock)
+    asked = [request(str(number), random_prompt(20, seed=number), max_tokens=6) for number in range(3)]
+    outputs = serve(loop, *asked)
+    steps = clock.counts["forward"]
+    assert steps == loop.status().steps
+    assert clock.counts["linears"] == steps * LAYERS * LINEARS_OF_A_LAYER
+    assert clock.counts["lm_head"] == steps
+    assert clock.counts["attention"] == steps * (LAYERS + 1), "its tables, and each layer"
+    assert all(clock.seconds[stage] > 0 for stage in ("forward", "attention", "linears", "lm_head"))
+    plain = serve(create_loop(engine, chosen), *asked)
+    assert {name: tokens(each) for name, each in outputs.items()} == {name: tokens(each) for name, each in plain.items()}
