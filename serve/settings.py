@@ -61,7 +61,7 @@ class EngineSettings(BaseModel):
     max_waiting: int = 1024
     """Answers that may wait in line; a request that comes to a full line is refused."""
     kernels: Literal["auto", "native", "torch"] = "auto"
-    """For attention and linears: native ones, plain torch, or native where they can be compiled. The reference runs plain torch."""
+    """For attention and linears: native, plain torch, or native where it can be had. The reference is plain torch."""
     kv: KvBudget
 
     @classmethod
