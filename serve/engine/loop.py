@@ -23,9 +23,10 @@ from .pool import PagePool
 from .progress import append_token, chunk_of
 from .request import Failure, Output, Request
 from .runtime import PreparedBatch, Runtime
-from .sampling import choose_tokens
+from .sampling import Choice, choose_tokens
 from .scheduler import Scheduler
 from .sequence import Sequence
+from .stages import NO_STAGES, Stages
 from .status import Status
 from .tag_check import TagCheck
 from .tokenizer import EngineTokenizer
@@ -47,6 +48,7 @@ class EngineLoop:
         tokenizer: the model's.
         vocab: token ids of the model are below this.
         clock: seconds that never go back; deadlines and latencies are told by it.
+        stages: hears which stage of a step runs.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class EngineLoop:
         *,
         vocab: int,
         clock: Callable[[], float] = time.monotonic,
+        stages: Stages = NO_STAGES,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
         self._tokenizer = tokenizer
         self._vocab = vocab
         self._clock = clock
+        self._stage = stages.stage
         self._tags = TagCheck(settings.kv.pages, on=settings.guard == "tags")
         self.pool = PagePool(settings.kv.pages, self._tags.tracker)
         self._scheduler = Scheduler(
@@ -117,12 +121,8 @@ class EngineLoop:
         The pages of every request that ended are back in the pool (or quarantined) on return; full ones may stay in the
         prefix cache.
         """
-        self._fail_what_is_late()
-        self._fail_what_cannot_be_guided()
-        self._fail_what_fits_no_more()
-        batch, admitted = self._scheduler.schedule()
-        self._tokens_in += sum(sequence.prompt_tokens for sequence in admitted)
-        self._cached_tokens += sum(sequence.cached_tokens for sequence in admitted)
+        with self._stage("schedule"):
+            batch = self._schedule()
         if batch.runs:
             self._steps += 1
             batch, prepared = self._guarded_batch(batch)
@@ -146,6 +146,7 @@ class EngineLoop:
             tokens_in=self._tokens_in,
             tokens_out=self._tokens_out,
             cached_tokens=self._cached_tokens,
+            steps=self._steps,
             preemptions=self._scheduler.preemptions,
             tag_checks=self._tags.checks,
             tag_mismatches=self._tags.mismatches,
@@ -195,14 +196,26 @@ class EngineLoop:
             answer.max_new = min(answer.max_new, max(room, 1))
         return answers
 
+    def _schedule(self) -> StepBatch:
+        """Clear the line of what cannot run any more, and choose what runs in the next step."""
+        self._fail_what_is_late()
+        self._fail_what_cannot_be_guided()
+        self._fail_what_fits_no_more()
+        batch, admitted = self._scheduler.schedule()
+        self._tokens_in += sum(sequence.prompt_tokens for sequence in admitted)
+        self._cached_tokens += sum(sequence.cached_tokens for sequence in admitted)
+        return batch
+
     def _guarded_batch(self, batch: StepBatch) -> tuple[StepBatch, PreparedBatch]:
         """Prepare a batch and drop the rows whose tags differ.
 
         What is left is prepared and checked again: only tables that passed are run.
         """
         while True:
-            prepared: PreparedBatch = self._runtime.prepare(batch)
-            bad = self._tags.bad_rows(prepared)
+            with self._stage("prepare"):
+                prepared: PreparedBatch = self._runtime.prepare(batch)
+            with self._stage("guard"):
+                bad = self._tags.bad_rows(prepared)
             if not bad:
                 return batch, prepared
             for row, column in bad:
@@ -225,10 +238,18 @@ class EngineLoop:
         self._outputs.append(Failure(request_id=sequence.request_id, code="page_tag_mismatch", message=message))
 
     def _run(self, batch: StepBatch, prepared: PreparedBatch) -> None:
-        logits = self._runtime.forward(prepared)
+        with self._stage("forward"):
+            logits = self._runtime.forward(prepared)
         sampled = batch.sampled
-        self._scheduler.computed(batch)
-        choices = choose_tokens(logits, [sequence.sampler for sequence in sampled])
+        with self._stage("schedule"):
+            self._scheduler.computed(batch)
+        with self._stage("sampling"):
+            choices = choose_tokens(logits, [sequence.sampler for sequence in sampled])
+        with self._stage("detokenize"):
+            self._hand_out(sampled, choices)
+
+    def _hand_out(self, sampled: list[Sequence], choices: list[Choice | RequestError]) -> None:
+        """Give each sequence its token and put out the text of it; end what is complete, fail what has no token."""
         now = self._clock()
         for sequence, choice in zip(sampled, choices, strict=True):
             live = self._live.get(sequence.request_id)

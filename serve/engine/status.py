@@ -17,7 +17,7 @@ class Histogram(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
-    """Gauges now (requests and pages) and counters since the start (tokens and tag checks)."""
+    """Gauges now (requests and pages) and counters since the start (steps, tokens and tag checks)."""
 
     running: int
     waiting: int
@@ -31,6 +31,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     """Pages that only the prefix cache holds: given up when somebody needs them."""
     cached_tokens: int = 0
     """Prompt tokens that were not computed, because their pages were there."""
+    steps: int = 0
+    """Steps that had something to run."""
     preemptions: int = 0
     """Times that a running request gave its pages to another and waits to be computed again."""
     ttft: Histogram = Histogram()

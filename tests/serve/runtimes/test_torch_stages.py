@@ -14,20 +14,17 @@ from roundhouse.serve.runtimes import create_loop
 LAYERS, LINEARS_OF_A_LAYER = 2, 7
 
 
-@pytest.fixture(params=["native", "torch"])
-def kernels(request: pytest.FixtureRequest, session_home: Home) -> str:
-    if request.param == "native":
+@pytest.mark.parametrize("weights", ["int4_awq", "bf16"])
+@pytest.mark.parametrize(("kernels", "precision"), [("native", "engine"), ("torch", "engine"), ("torch", "reference")])
+def test_every_linear_and_every_layer_s_attention_is_heard(
+    build_engine, session_home: Home, weights: str, kernels: str, precision: str
+) -> None:
+    if kernels == "native":
         try:
             load_kernels(session_home.kernels)
         except SetupError as error:
             pytest.skip(str(error))
-    return request.param
-
-
-@pytest.mark.parametrize("weights", ["int4_awq", "fp8", "bf16"])
-@pytest.mark.parametrize("precision", ["engine", "reference"])
-def test_every_linear_and_every_layer_s_attention_is_heard(build_engine, kernels: str, weights: str, precision: str) -> None:
-    engine = build_engine("qwen2" if weights == "fp8" else "llama", weights=weights)
+    engine = build_engine("llama", weights=weights, kv_cache="bf16")
     chosen = settings(precision=precision).model_copy(update={"kernels": kernels})
     clock = StageClock()
     loop = create_loop(engine, chosen, stages=clock)

@@ -1,0 +1,127 @@
+"""What is measured: one system at one concurrency in one repeat, and how busy others kept the machine meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import psutil
+
+from roundhouse.serve.engine.request import Chunk
+
+__all__ = ["NOISY_CORES", "Cell", "CpuTimes", "DecodeWindow", "Run", "look"]
+
+NOISY_CORES = 0.2
+"""When other processes keep more than this busy, a cell says little about its system."""
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+"""What counts as work; steal is what other machines on the same host took."""
+
+
+@dataclass(frozen=True)
+class CpuTimes:
+    """Seconds, each since some beginning of its own."""
+
+    wall: float
+    machine: float
+    """Of all cores, busy with anything."""
+    ours: float
+    """Of these, with this process and its descendants."""
+
+    def others(self, after: CpuTimes) -> float:
+        """Cores that others kept busy from this moment to a later one."""
+        taken = (after.machine - self.machine) - (after.ours - self.ours)
+        return max(0.0, taken / (after.wall - self.wall))
+
+    def own(self, after: CpuTimes) -> float:
+        """Cores that we kept busy ourselves."""
+        return max(0.0, (after.ours - self.ours) / (after.wall - self.wall))
+
+
+def look() -> CpuTimes:
+    """The times as of now."""
+    machine, me = psutil.cpu_times(), psutil.Process()
+    return CpuTimes(
+        wall=time.monotonic(),
+        machine=sum(getattr(machine, name, 0.0) for name in _BUSY),
+        ours=sum(_taken(process) for process in (me, *me.children(recursive=True))),
+    )
+
+
+def _taken(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A batch of requests that a system has served, all of them at once."""
+
+    output_tokens: int
+    """Of all requests together."""
+    seconds: float
+    """From the first request's start to the last one's end: prompts are part of it."""
+    decode_tokens_per_s: float | None = None
+    """While every request decoded; None where that is not known."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run and its circumstances."""
+
+    system: str
+    concurrency: int
+    repeat: int
+    run: Run
+    others: float
+    """Cores that other processes kept busy."""
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Output tokens a second, prompts included."""
+        return self.run.output_tokens / self.run.seconds
+
+    @property
+    def noisy(self) -> bool:
+        """Whether others took so much that this may not be the system's speed."""
+        return self.others > NOISY_CORES
+
+
+class DecodeWindow:
+    """The part of a run in which every request decodes: from where each has a token to where the first one ends.
+
+    Args:
+        requests: how many there are.
+    """
+
+    def __init__(self, requests: int) -> None:
+        self._requests = requests
+        self._started: set[str] = set()
+        self._began: float | None = None
+        self._over = False
+        self._tokens = 0
+        self._seconds = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether every request has a token, and none has ended."""
+        return self._began is not None and not self._over
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens a second within it; None when it was never open for a step."""
+        return self._tokens / self._seconds if self._seconds else None
+
+    def note(self, chunks: Iterable[Chunk], now: float) -> None:
+        """A step has ended at ``now`` and gave these."""
+        chunks = list(chunks)
+        if self._began is not None and not self._over:
+            self._tokens += sum(len(chunk.token_ids) for chunk in chunks)
+            self._seconds = now - self._began
+        self._started.update(chunk.request_id for chunk in chunks)
+        self._over = self._over or any(chunk.finish_reason is not None for chunk in chunks)
+        if self._began is None and len(self._started) == self._requests:
+            self._began = now
