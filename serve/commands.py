@@ -23,6 +23,9 @@ _Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
 _Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]
 _KvTokens = Annotated[int | None, typer.Option(help="KV cache size in tokens.")]
 _KvBytes = Annotated[int | None, typer.Option(help="KV cache size in bytes.")]
+_ToolForm = Annotated[
+    str | None, typer.Option(help="How models write tool calls: hermes, llama3, kimi or glm. Default: as their template says.")
+]
 _Fraction = Annotated[float | None, typer.Option(help="Share of free memory for weights and KV cache.")]
 
 
@@ -98,6 +101,7 @@ def serve(
         bool, typer.Option("--prefix-reuse/--no-prefix-reuse", help="Keep full pages for prompts that begin alike.")
     ] = True,
     max_waiting: Annotated[int | None, typer.Option(help="Answers that may wait in line; more are refused (429).")] = None,
+    tool_form: _ToolForm = None,
     model_control: Annotated[
         bool, typer.Option("--model-control", help="Let holders of a key, which is shown, unload and load engines.")
     ] = False,
@@ -112,7 +116,7 @@ def serve(
     from roundhouse.build.store import EngineStore
 
     require_extra("serve")
-    from .deployment import Ports, run_deployment
+    from .deployment import Deployment, Ports, run_deployment
     from .endpoints_view import endpoints_json, endpoints_text
     from .openai.api_keys import ApiKeys
 
@@ -130,16 +134,18 @@ def serve(
         max_waiting=max_waiting,
     )
     store = EngineStore(place)
-    run_deployment(
+    deployment = Deployment(
         [store.find(engine) for engine in engines],
         place,
         ports=Ports(host=host, http=http, grpc=grpc, metrics=metrics, openai=openai),
         overrides=overrides,
         api_keys=ApiKeys.from_environment(os.environ),
+        tool_form=tool_form,
         control=model_control,
-        on_ready=lambda endpoints: typer.echo(endpoints_json(endpoints) if json else endpoints_text(endpoints)),
         on_log=lambda line: typer.echo(line, err=True),
     )
+    show = endpoints_json if json else endpoints_text
+    run_deployment(deployment, on_ready=lambda endpoints: typer.echo(show(endpoints)))
 
 
 def demo(home: HomeOption = None, json: JsonOption = False) -> None:

@@ -25,6 +25,7 @@ from .openai.app import create_app
 from .openai.chat import load_chat_template
 from .openai.served import ServedModel
 from .openai.server import FrontServer
+from .openai.tools import ToolForm, form_named
 from .openai.triton_client import TritonClient
 from .placement import PlacedEngine, place_engines
 from .private_folder import private_folder, within_plain_path
@@ -51,8 +52,12 @@ class Deployment:
         ports: where to listen.
         overrides: what to change of each engine's recipe.
         api_keys: who may ask the OpenAI front; None lets everybody.
+        tool_form: the name of the form of every engine's tool calls; None reads it from each one's chat template.
         control: whether engines may be unloaded and loaded again while it runs (see :attr:`control`).
         on_log: gets each line of Triton's log, from a thread of its own.
+
+    Raises:
+        UsageError: there is no such form of tool calls.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class Deployment:
         ports: Ports | None = None,
         overrides: Overrides | None = None,
         api_keys: ApiKeys | None = None,
+        tool_form: str | None = None,
         control: bool = False,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -71,6 +77,7 @@ class Deployment:
         self._ports = ports or Ports()
         self._overrides = overrides or Overrides()
         self._api_keys = api_keys
+        self._tool_form = None if tool_form is None else form_named(tool_form)
         self._controlled = control
         self._on_log = on_log
         self._folder: Path | None = None
@@ -171,7 +178,7 @@ class Deployment:
             on_log=self._on_log,
         )
         reachable = _LOOPBACK if host == _EVERYWHERE else host
-        models = {each.name: _served(each, triton, reachable) for each in placed}
+        models = {each.name: _served(each, triton, reachable, self._tool_form) for each in placed}
         app = create_app(models, api_keys=self._api_keys)
         self._front = FrontServer(app, host=host, port=wanted.openai)  # a taken port shows before Triton starts
         if not triton.start(stop):
@@ -190,34 +197,18 @@ class Deployment:
         )
 
 
-def run_deployment(
-    engines: Sequence[Engine],
-    home: Home,
-    *,
-    ports: Ports | None = None,
-    overrides: Overrides | None = None,
-    api_keys: ApiKeys | None = None,
-    control: bool = False,
-    on_ready: Callable[[Endpoints], None],
-    on_log: Callable[[str], None] = lambda _: None,
-) -> None:
+def run_deployment(deployment: Deployment, *, on_ready: Callable[[Endpoints], None]) -> None:
     """Serve until Ctrl-C, SIGTERM or SIGHUP (a closed terminal), then return. Must be called from the main thread.
 
     Args:
-        engines: what to serve.
-        home: as for :class:`Deployment`.
-        ports: where to listen.
-        overrides: what to change of each engine's recipe.
-        api_keys: who may ask the OpenAI front; None lets everybody.
-        control: whether engines may be unloaded and loaded again while it runs.
+        deployment: what to serve.
         on_ready: called once, when everything answers.
-        on_log: gets each line of Triton's log, from a thread of its own.
 
     Raises:
         SetupError: there is no usable Triton.
+        UsageError: as :meth:`Deployment.start`.
         ServeError: as :meth:`Deployment.start`, or Triton ended by itself.
     """
-    deployment = Deployment(engines, home, ports=ports, overrides=overrides, api_keys=api_keys, control=control, on_log=on_log)
     with stop_signals() as stop:
         try:
             if deployment.start(stop):
@@ -228,13 +219,13 @@ def run_deployment(
             deployment.close()
 
 
-def _served(placed: PlacedEngine, triton: TritonServer, host: str) -> ServedModel:
+def _served(placed: PlacedEngine, triton: TritonServer, host: str, form: ToolForm | None) -> ServedModel:
     """An engine as the front serves it; Triton's ports are known once it runs, and asked for only then."""
 
     def connect() -> TritonClient:
         return TritonClient(f"{host}:{triton.ports.grpc}", placed.name, _metrics_url(host, triton.ports))
 
-    template = load_chat_template(placed.engine.checkpoint, chat=placed.engine.manifest.chat)
+    template = load_chat_template(placed.engine.checkpoint, chat=placed.engine.manifest.chat, form=form)
     return ServedModel(template=template, connect=connect)
 
 

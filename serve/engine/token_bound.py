@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .byte_letters import byte_letters
+
 __all__ = ["TokenBound", "token_bound"]
 
 _NFC_SHRINKS = 4
@@ -50,7 +52,7 @@ def token_bound(tokenizer: str) -> TokenBound | None:
         return None
     vocabulary = model["vocab"]
     if any(splitter["type"] == "ByteLevel" for splitter in splitters):
-        letters = _byte_letters()
+        letters = byte_letters()
         longest = max(map(len, vocabulary), default=1)  # each letter of such a token stands for one byte
         dropped = bytes(byte for byte, letter in enumerate(letters) if letter not in vocabulary)
     elif model["byte_fallback"] and all(f"<0x{byte:02X}>" in vocabulary for byte in range(256)):
@@ -82,10 +84,3 @@ def _only_composes_or_grows(normalizer: dict[str, Any]) -> bool:
 
 def _drops_nothing(splitter: dict[str, Any]) -> bool:
     return splitter["type"] in _KEEP_ALL or (splitter["type"] == "Split" and splitter["behavior"] != "Removed")
-
-
-def _byte_letters() -> list[str]:
-    """The letter that a byte-level vocabulary writes for each byte: itself where it prints, else one from U+0100 on."""
-    prints = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    return [chr(byte if byte in prints else next(others)) for byte in range(256)]

@@ -10,7 +10,7 @@ from .errors import ApiError
 from .messages import ChatMessage
 from .text import is_text
 from .token_text import TokenText
-from .tools import ToolForm, form_named, form_of_template
+from .tools import ToolForm, form_of_template
 from .tools.definitions import Tool
 from .tools.marked_text import MarkedTokenizer
 
@@ -88,18 +88,15 @@ class ChatTemplate:
         return str(rendered)
 
 
-def load_chat_template(tokenizer_folder: Path, *, chat: bool, form: str | None = None) -> ChatTemplate:
+def load_chat_template(tokenizer_folder: Path, *, chat: bool, form: ToolForm | None = None) -> ChatTemplate:
     """Load the tokenizer of a checkpoint folder.
 
     Args:
         tokenizer_folder: the checkpoint.
         chat: whether the model can chat.
-        form: the name of the form of its tool calls; None reads it from the template.
-
-    Raises:
-        UsageError: there is no such form.
+        form: how the model writes tool calls; None reads it from the template.
     """
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder, local_files_only=True)
-    return ChatTemplate(tokenizer, chat=chat, form=None if form is None else form_named(form))
+    return ChatTemplate(tokenizer, chat=chat, form=form)

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from ..engine.byte_letters import byte_letters
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
@@ -29,7 +31,8 @@ class TokenText:
         self._backend = backend
         self._added = {number: token.content for number, token in backend.get_added_tokens_decoder().items()}
         decoder = json.loads(backend.to_str()).get("decoder")
-        self._alphabet = _byte_alphabet() if '"ByteLevel"' in json.dumps(decoder) else None
+        byte_level = '"ByteLevel"' in json.dumps(decoder)
+        self._alphabet = {letter: byte for byte, letter in enumerate(byte_letters())} if byte_level else None
 
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes of a token, special ones spelled out; empty for an id that the tokenizer does not have."""
@@ -59,10 +62,3 @@ class TokenText:
     def decode(self, token_ids: list[int]) -> str:
         """The text of many tokens, special ones spelled out."""
         return b"".join(map(self.bytes_of, token_ids)).decode(errors="replace")
-
-
-def _byte_alphabet() -> dict[str, int]:
-    """The characters that byte-level tokenizers write for bytes: visible ones themselves, others from 256 on, in order."""
-    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = (byte for byte in range(0x100) if byte not in visible)
-    return {chr(byte): byte for byte in visible} | {chr(0x100 + number): byte for number, byte in enumerate(hidden)}

@@ -41,7 +41,7 @@ class TokenWatch:
         self._clock = clock
         self._lock = threading.Lock()
         self._up = False
-        self._checks = self._tokens = 0
+        self._steps = self._tokens = 0
         self._reported = self._stepped = self._spoke = 0.0
         """When it last reported, took a step and gave a token; idle time counts as all of them."""
 
@@ -49,19 +49,19 @@ class TokenWatch:
         """The process takes requests from now on, or is gone."""
         with self._lock:
             self._up = up
-            self._checks = self._tokens = 0
+            self._steps = self._tokens = 0
             self._reported = self._stepped = self._spoke = self._clock()
 
     def take(self, status: Status) -> None:
-        """Take a report. Steps are told by their tag checks; with the guard off there are none to tell them by."""
+        """Take a report."""
         with self._lock:
             now = self._reported = self._clock()
             idle = not (status.running or status.waiting)
-            if idle or status.tag_checks != self._checks:
+            if idle or status.steps != self._steps:
                 self._stepped = now
             if idle or status.tokens_out != self._tokens:
-                self._stepped = self._spoke = now
-            self._checks, self._tokens = status.tag_checks, status.tokens_out
+                self._spoke = now
+            self._steps, self._tokens = status.steps, status.tokens_out
 
     @property
     def stuck(self) -> bool:
@@ -77,5 +77,5 @@ class TokenWatch:
             return STUCK if self._stuck() else silent(self._clock() - self._reported)
 
     def _stuck(self) -> bool:
-        stands_still = self._checks > 0 and self._reported - self._stepped > _LONGEST_STANDSTILL_S
+        stands_still = self._reported - self._stepped > _LONGEST_STANDSTILL_S
         return stands_still or self._reported - self._spoke > _LONGEST_WITHOUT_TOKEN_S

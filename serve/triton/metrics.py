@@ -37,6 +37,7 @@ METRICS: tuple[tuple[str, str | None, Kind, str], ...] = (
     ("roundhouse_prompt_tokens_total", "tokens_in", "counter", "Prompt tokens of admitted requests"),
     ("roundhouse_cached_tokens_total", "cached_tokens", "counter", "Prompt tokens that were not computed: prefix hits"),
     ("roundhouse_generated_tokens_total", "tokens_out", "counter", "Tokens generated"),
+    ("roundhouse_steps_total", "steps", "counter", "Steps of the engine loop that had something to run"),
     ("roundhouse_preemptions_total", "preemptions", "counter", "Times that a running request gave its pages to another"),
     ("roundhouse_tag_checks_total", "tag_checks", "counter", "Batched page-tag comparisons"),
     ("roundhouse_tag_mismatches_total", "tag_mismatches", "counter", "Requests ended because a page's tag was not theirs"),

@@ -64,8 +64,8 @@ def plan_tools(request: ChatRequest, form: ToolForm | None, *, template_takes_to
         guide = call_guide(schemas, key, or_answer=answer)
         return ToolUse(guide, tools, parser=lambda: BareJsonParser(schemas, (key,)), parallel=parallel)
     if form is None:
-        message = "how this model writes tool calls is not known here; set tool_choice to required or to a function's name"
-        raise _refused("tools", message)
+        way_out = "set tool_choice to required or to a function's name, or serve it with --tool-form"
+        raise _refused("tools", f"how this model writes tool calls is not known here; {way_out}")
     return ToolUse(None, tools, parser=lambda: form.parser(schemas), parallel=parallel)
 
 

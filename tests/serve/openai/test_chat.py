@@ -242,7 +242,7 @@ def test_a_form_can_be_given_instead_of_found(tiny_model: Any) -> None:
     llama = template_of(tiny_model("llama"), HERMES_TEMPLATE, form=form_named("llama3"))
     with serving({"m": (llama, Script([text]))}) as url, httpx.Client(base_url=url, trust_env=False) as http:
         assert called(ask(http, stream=False, tools=TOOLS)) == [("weather", '{"city": "Oslo"}')]
-    assert load_chat_template(tiny_model("llama"), chat=True, form="glm").form == form_named("glm")
+    assert load_chat_template(tiny_model("llama"), chat=True, form=form_named("glm")).form == form_named("glm")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -17,6 +17,7 @@ from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import recipe_from
 from roundhouse.serve.deployment import Deployment, Endpoints, Ports
 from roundhouse.serve.openai.api_keys import ApiKeys
+from roundhouse.serve.openai.tools import form_of_template
 
 KEY = "only-this-one"
 PROMPT = "The roundhouse stood at the end of the line, where engines were turned, inspected and sent out again. " * 2
@@ -28,6 +29,8 @@ CITY = {
     "additionalProperties": False,
     "$defs": {"City": {"enum": ["Oslo", "Rome"]}},
 }
+UNKNOWN_FORM = "{#- <function= -#}" + HERMES_TEMPLATE
+"""Calls as Hermes writes them, with a word of another form in it."""
 TOOLS: list[Any] = [
     {"type": "function", "function": {"name": "weather", "parameters": CITY}},
     {"type": "function", "function": {"name": "ping"}},
@@ -36,15 +39,16 @@ TOOLS: list[Any] = [
 
 @pytest.fixture(scope="module")
 def at(tiny_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
-    """Where a tiny engine whose chat template knows tools answers those who have the key."""
+    """Where a tiny engine answers those who have the key: its template does not tell how it writes calls, so that is named."""
     folder = tmp_path_factory.mktemp("with tools")
     shutil.copytree(tiny_model("llama"), folder / "model")
-    (folder / "model" / "chat_template.jinja").write_text(HERMES_TEMPLATE)
+    (folder / "model" / "chat_template.jinja").write_text(UNKNOWN_FORM)
     home = Home(folder / "home")
     keys = {"weights": "bf16", "kv_cache": "bf16", "max_batch_size": 8, "max_seq_len": 512}  # the quickest to build
     recipe = recipe_from({"model": str(folder / "model"), "name": "tiny", **keys})
     engine = build(recipe, home, lambda event: None).engine
-    with Deployment([engine], home, ports=Ports(http=0, grpc=0, metrics=0, openai=0), api_keys=ApiKeys([KEY])) as deployment:
+    ports = Ports(http=0, grpc=0, metrics=0, openai=0)
+    with Deployment([engine], home, ports=ports, api_keys=ApiKeys([KEY]), tool_form="hermes") as deployment:
         yield deployment.endpoints
 
 
@@ -60,6 +64,12 @@ def test_who_has_no_key_is_sent_away(at: Endpoints) -> None:
         pytest.raises(openai.AuthenticationError),
     ):
         stranger.models.list()
+
+
+def test_the_form_of_tool_calls_that_was_named_is_used(client: openai.OpenAI) -> None:
+    assert form_of_template(UNKNOWN_FORM) is None
+    (model,) = client.models.list().data
+    assert (model.model_extra or {})["tools"] == "hermes"
 
 
 def test_several_prompts_and_answers_with_log_probabilities(client: openai.OpenAI) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
-from roundhouse.serve.deployment import Ports, run_deployment
+from roundhouse.serve.deployment import Deployment, Ports, run_deployment
 
 
 def say(line: str) -> None:
@@ -15,10 +15,8 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-run_deployment(
-    [Engine.open(Path(sys.argv[1]))],
-    Home(Path(sys.argv[2])),
-    ports=Ports(http=0, grpc=0, metrics=0, openai=0),
-    on_ready=lambda endpoints: say(f"ready {endpoints.model}"),
+deployment = Deployment(
+    [Engine.open(Path(sys.argv[1]))], Home(Path(sys.argv[2])), ports=Ports(http=0, grpc=0, metrics=0, openai=0)
 )
+run_deployment(deployment, on_ready=lambda endpoints: say(f"ready {endpoints.model}"))
 say("ended")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
 import queue
+import random
 import shutil
 import tempfile
 import time
@@ -34,6 +36,7 @@ PROMPT = "The roundhouse stood"
 FREE_PORTS = Ports(http=0, grpc=0, metrics=0, openai=0)
 LONG = 480
 STREAMS = 32
+BURST = 200
 TOLD_WITHIN_S = 10.0
 """A killed engine is noticed at once; this machine may be busy."""
 
@@ -287,6 +290,35 @@ def test_giving_up_on_an_openai_answer_gives_the_pages_back(at: Endpoints) -> No
         httpx.post(f"{at.openai}/completions", json=asked, timeout=0.3, trust_env=False)
 
 
+def test_a_burst_of_clients_half_of_whom_leave_at_any_moment_wedges_nothing(at: Endpoints) -> None:
+    chosen = random.Random(0)
+    leaving = set(chosen.sample(range(BURST), BURST // 2))
+
+    async def ask(client: httpx.AsyncClient, number: int) -> None:
+        count = chosen.randint(8, 40)
+        body = {"model": at.model, "prompt": f"{PROMPT} {number}", "max_tokens": count, "ignore_eos": True}
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+        async with (
+            asyncio.timeout(chosen.random() if number in leaving else None),  # in line, at its prompt, or in mid-answer
+            client.stream("POST", f"{at.openai}/completions", json=body) as response,
+        ):
+            pieces = [line.removeprefix("data: ") async for line in response.aiter_lines() if line]
+        assert json.loads(pieces[-2])["usage"]["completion_tokens"] == count
+
+    async def ask_all() -> list[BaseException | None]:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+            return await asyncio.gather(*(ask(client, number) for number in range(BURST)), return_exceptions=True)
+
+    ends = asyncio.run(ask_all())
+    assert [end for number, end in enumerate(ends) if number not in leaving] == [None] * (BURST - len(leaving))
+    left = [end for number, end in enumerate(ends) if number in leaving and end is not None]
+    assert left
+    assert {type(end) for end in left} == {TimeoutError}
+    require_idle(at)
+    assert httpx.get(f"{at.openai.removesuffix('/v1')}/readyz", trust_env=False).status_code == 200
+
+
 def test_a_killed_engine_process_comes_back_and_all_its_clients_are_told(at: Endpoints, client: openai.OpenAI) -> None:
     killed = engine_process(os.getpid())
     assert killed is not None
@@ -364,7 +396,9 @@ def test_two_engines_on_one_server(tiny_engine: Engine, session_home: Home, tmp_
         both.control.unload("second")
         assert ask("second").status_code == 503
         assert ask(at.model).status_code == 200
-        assert "second is not loaded" in httpx.get(readyz, trust_env=False).json()["reason"]
+        refused = httpx.get(readyz, trust_env=False)
+        assert (refused.status_code, refused.json()["status"]) == (503, "not ready")
+        assert refused.json()["reason"] == "second: the model second is not loaded in Triton"
 
 
 def test_an_engine_that_is_served_is_not_removed(at: Endpoints, tiny_engine: Engine, session_home: Home) -> None:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from fake_served import fake_server
 from tritonclient.grpc.aio import InferenceServerClient
+from tritonclient.utils import InferenceServerException
 from watching import descendants, wait_for
 
 from roundhouse.build.home import Home
@@ -127,16 +128,22 @@ def test_what_cannot_be_loaded_is_named_and_the_others_go_on(server: TritonServe
     wait_for(lambda: len(list((server._scratch or Path()).iterdir())) == 2, "only the two engines' sockets are left")
 
 
-def test_a_model_serves_what_it_has_before_it_goes(server: TritonServer) -> None:
+def test_a_model_serves_what_it_has_before_it_goes_and_is_not_ready_from_then_on(server: TritonServer) -> None:
+    def problem(model: str) -> str | None:
+        return with_client(server, lambda client: client.problem(), model)
+
     asked = {"text_input": "count", "max_tokens": 3000, "streaming": True}
     url = f"http://127.0.0.1:{server.ports.http}/v2/models/b/generate_stream"
     with httpx.stream("POST", url, json=asked, trust_env=False, timeout=60) as response:
         lines = response.iter_lines()
         next(lines)
         server.control.unload("b")
+        assert problem("b") == "the model b is not loaded in Triton"
         last = [line for line in lines if line][-1]
     assert '"finish_reason":"length"' in last
+    assert (problem("a"), problem("b")) == (None, "the model b is not loaded in Triton")
     server.control.load("b")
+    assert problem("b") is None
 
 
 def test_a_stream_gives_pieces_and_one_shot_each_answer_whole(server: TritonServer) -> None:
@@ -261,3 +268,10 @@ def test_plain_infer_is_refused_by_triton_itself(server: TritonServer) -> None:
     response = httpx.post(f"http://127.0.0.1:{server.ports.http}/v2/models/a/infer", json=body, trust_env=False)
     assert response.status_code == 501
     assert "decoupled" in response.text
+
+    async def ask_once() -> None:
+        async with InferenceServerClient(f"127.0.0.1:{server.ports.grpc}") as client:
+            await client.infer("a", encode_inputs({"text_input": "count"}))
+
+    with pytest.raises(InferenceServerException, match="decoupled"):
+        asyncio.run(ask_once())
