@@ -34,8 +34,8 @@ class NativeInt4Linear(Int4Linear):
         return group is not None and takes_int4(*linear.shape, group)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        rows = x.reshape(-1, x.shape[-1])
-        return self._multiply(rows, x.dtype, input_scale=self.pre_quant_scale, bias=self.bias).view(*x.shape[:-1], -1)
+        y = self._multiply(x.flatten(0, -2), x.dtype, input_scale=self.pre_quant_scale, bias=self.bias)
+        return y.view(*x.shape[:-1], y.shape[-1])
 
 
 class NativeBf16Linear(nn.Module):
@@ -55,7 +55,8 @@ class NativeBf16Linear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """bfloat16 [..., K] → [..., N]."""
-        return self._multiply(x.reshape(-1, x.shape[-1]), self._dtype, bias=self.bias).view(*x.shape[:-1], -1)
+        y = self._multiply(x.flatten(0, -2), self._dtype, bias=self.bias)
+        return y.view(*x.shape[:-1], y.shape[-1])
 
 
 def use_native_bf16(model: PreTrainedModel, kernels: ctypes.CDLL) -> None:

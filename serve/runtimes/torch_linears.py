@@ -39,7 +39,8 @@ class TorchInt4Linear(Int4Linear, ABC):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.pre_quant_scale is not None:
             x = x * self.pre_quant_scale
-        y = self.multiply(x.reshape(-1, x.shape[-1])).view(*x.shape[:-1], -1)
+        y = self.multiply(x.flatten(0, -2))
+        y = y.view(*x.shape[:-1], y.shape[-1])
         return y if self.bias is None else y + self.bias
 
     @abstractmethod
