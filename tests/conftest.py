@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
@@ -16,6 +17,10 @@ from roundhouse.build.recipe import recipe_from
 from roundhouse.build.texts import calibration_text
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_interface import load_kernels
+
+# How long an example takes says nothing about it: a busy machine must not fail a test.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 

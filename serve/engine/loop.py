@@ -17,11 +17,10 @@ from ..settings import EngineSettings
 from .answers import make_answers
 from .batch import StepBatch
 from .guides import GuideCompiler
-from .latency import LatencyHistogram
-from .live import LiveRequest
+from .live import LiveRequests
 from .pool import PagePool
-from .progress import append_token, chunk_of
-from .request import Failure, Output, Request
+from .progress import append_token
+from .request import Output, Request
 from .runtime import PreparedBatch, Runtime
 from .sampling import Choice, choose_tokens
 from .scheduler import Scheduler
@@ -77,17 +76,13 @@ class EngineLoop:
             prefix_reuse=settings.prefix_reuse,
         )
         self._guides = GuideCompiler(tokenizer, vocab)
-        self._live: dict[str, LiveRequest] = {}
-        self._outputs: list[Output] = []
-        self._arrivals = 0
-        self._ttft, self._inter_token = LatencyHistogram(), LatencyHistogram()
-        self._tokens_in = self._tokens_out = self._cached_tokens = 0
-        self._steps = 0
+        self._live = LiveRequests(self._scheduler, clock)
+        self._arrivals = self._steps = self._tokens_in = self._cached_tokens = 0
 
     @property
     def has_work(self) -> bool:
         """Whether :meth:`step` has something to run or to return."""
-        return bool(self._live or self._outputs)
+        return bool(self._live)
 
     def submit(self, request: Request) -> None:
         """Take a request. One that cannot be served comes back from the next :meth:`step` as a Failure.
@@ -95,25 +90,13 @@ class EngineLoop:
         An id that is live already is refused, and the live request goes on.
         """
         try:
-            answers = self._accept(request)
+            self._live.begin(request, self._accept(request))
         except RequestError as error:
-            self._outputs.append(Failure(request_id=request.request_id, code=error.code, message=error.message))
-            return
-        if answers[0].max_new == 0:
-            self._outputs += [chunk_of(answer, [], "", "length") for answer in answers]
-            return
-        now = self._clock()
-        deadline = None if request.deadline_s is None else now + request.deadline_s
-        self._live[request.request_id] = LiveRequest(request.request_id, now, deadline, answers)
-        for answer in answers:
-            self._scheduler.add(answer)
+            self._live.refuse(request.request_id, error)
 
     def cancel(self, request_id: str) -> None:
         """End a request and give its pages back now; an unknown id is ignored, for it may just have ended."""
-        live = self._live.get(request_id)
-        for answer in list(live.answers) if live else []:
-            self._end(answer)
-            self._outputs.append(chunk_of(answer, [], "", "cancelled"))
+        self._live.cancel(request_id)
 
     def step(self) -> list[Output]:
         """Run one step and return everything that came out since the last one.
@@ -130,8 +113,7 @@ class EngineLoop:
                 self._run(batch, prepared)
         elif waits := next((each for each in self._scheduler.waiting if not each.sampler.ready()), None):
             waits.sampler.ready(_GUIDE_WAIT_S)  # nobody runs, and its guide is being compiled
-        outputs, self._outputs = self._outputs, []
-        return outputs
+        return self._live.take()
 
     def status(self) -> Status:
         """Gauges and counters, as of now."""
@@ -144,14 +126,14 @@ class EngineLoop:
             pages_quarantined=self.pool.quarantined,
             pages_cached=cached,
             tokens_in=self._tokens_in,
-            tokens_out=self._tokens_out,
+            tokens_out=self._live.tokens_out,
             cached_tokens=self._cached_tokens,
             steps=self._steps,
             preemptions=self._scheduler.preemptions,
             tag_checks=self._tags.checks,
             tag_mismatches=self._tags.mismatches,
-            ttft=self._ttft.snapshot(),
-            inter_token=self._inter_token.snapshot(),
+            ttft=self._live.ttft.snapshot(),
+            inter_token=self._live.inter_token.snapshot(),
         )
 
     def prepare(self) -> None:
@@ -198,7 +180,7 @@ class EngineLoop:
 
     def _schedule(self) -> StepBatch:
         """Clear the line of what cannot run any more, and choose what runs in the next step."""
-        self._fail_what_is_late()
+        self._live.fail_late()
         self._fail_what_cannot_be_guided()
         self._fail_what_fits_no_more()
         batch, admitted = self._scheduler.schedule()
@@ -229,13 +211,10 @@ class EngineLoop:
         self._tags.mismatches += 1
         told = self._tags.describe(prepared, row, column)
         _log.error("request %s, step %d: %s", sequence.request_id, self._steps, told)
-        live = self._live.pop(sequence.request_id, None)
-        if live is None:  # another answer of the same request had a bad page as well
-            return
-        for answer in live.answers:
-            self._scheduler.condemn(answer)
-        message = f"the KV page at column {column} no longer carries this request's tag; nothing was computed from it"
-        self._outputs.append(Failure(request_id=sequence.request_id, code="page_tag_mismatch", message=message))
+        live = self._live.get(sequence.request_id)
+        if live is not None:  # unless another answer of the same request had a bad page as well
+            message = f"the KV page at column {column} no longer carries this request's tag; nothing was computed from it"
+            self._live.condemn(live, RequestError("page_tag_mismatch", message))
 
     def _run(self, batch: StepBatch, prepared: PreparedBatch) -> None:
         with self._stage("forward"):
@@ -260,19 +239,9 @@ class EngineLoop:
                     raise choice
                 chunk = append_token(sequence, choice, self._tokenizer.eos_ids)
             except RequestError as error:
-                self._fail(live, error)
+                self._live.fail(live, error)
                 continue
-            self._tokens_out += 1
-            seconds, first = live.seconds_waited(sequence.index, now)
-            (self._ttft if first else self._inter_token).observe(seconds)
-            if chunk.finish_reason is not None:
-                self._end(sequence)
-            self._outputs.append(chunk)
-
-    def _fail_what_is_late(self) -> None:
-        now = self._clock()
-        for live in [live for live in self._live.values() if live.deadline is not None and now >= live.deadline]:
-            self._fail(live, RequestError("deadline", f"the request had not ended {now - live.arrived:.1f} s after it came"))
+            self._live.hand_out(live, sequence, chunk, now)
 
     def _fail_what_cannot_be_guided(self) -> None:
         """Fail waiting requests whose guide turned out to be impossible, before anything is computed for them."""
@@ -282,22 +251,12 @@ class EngineLoop:
                 try:
                     sequence.sampler.start()
                 except RequestError as error:
-                    self._fail(live, error)
+                    self._live.fail(live, error)
 
     def _fail_what_fits_no_more(self) -> None:
         """Fail waiting requests that quarantine or a fault left too few pages for."""
         for sequence in self._scheduler.hopeless():
             if live := self._live.get(sequence.request_id):
-                self._fail(live, RequestError("unavailable", "too many pages are out of use; the engine must be restarted"))
-
-    def _fail(self, live: LiveRequest, error: RequestError) -> None:
-        for answer in list(live.answers):
-            self._end(answer)
-        self._outputs.append(Failure(request_id=live.request_id, code=error.code, message=error.message))
-
-    def _end(self, sequence: Sequence) -> None:
-        self._scheduler.finish(sequence)
-        live = self._live[sequence.request_id]
-        live.answers.remove(sequence)
-        if not live.answers:
-            del self._live[sequence.request_id]
+                self._live.fail(
+                    live, RequestError("unavailable", "too many pages are out of use; the engine must be restarted")
+                )

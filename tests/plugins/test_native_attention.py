@@ -53,7 +53,7 @@ def assert_close(got: torch.Tensor, expected: np.ndarray[Any, Any]) -> None:
 
 
 @given(case=cases())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_it_agrees_with_float64(kernels: ctypes.CDLL, case: Case) -> None:
     assert_close(case.run(kernels)[0], case.expected())
 

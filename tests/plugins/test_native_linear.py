@@ -74,7 +74,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), dtype=st.sampled_from([torch.bfloat16, torch.float32]))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_it_agrees_with_float64(kernels: ctypes.CDLL, case: Case, dtype: torch.dtype) -> None:
     got = case.multiply(kernels, dtype)
     assert got.dtype == dtype

@@ -227,11 +227,11 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestPool = PoolMachine.TestCase
-TestPool.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestPool.settings = settings(max_examples=40, stateful_step_count=40)
 TestFaultyPool = FaultyPoolMachine.TestCase
-TestFaultyPool.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestFaultyPool.settings = settings(max_examples=40, stateful_step_count=40)
 TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestScheduler.settings = settings(max_examples=40, stateful_step_count=40)
 
 
 def a_sequence(name: str, prompt: int, new: int) -> Sequence:

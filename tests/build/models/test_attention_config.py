@@ -110,7 +110,7 @@ def test_half_a_latent_is_refused(key: str) -> None:
         shape_of(**LATENT | {key: None})
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data(), layers=st.integers(1, 90))
 def test_indexer_layers_are_those_of_transformers(data: st.DataObject, layers: int) -> None:
     from transformers import GlmMoeDsaConfig

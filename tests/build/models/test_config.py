@@ -164,7 +164,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=4), st.sampled_from([{}, MOE, SPARSE]))
 def test_whatever_stands_in_a_config_it_is_read_or_refused(changes: dict[str, Any], beside: dict[str, Any]) -> None:
     try:

@@ -198,7 +198,7 @@ def test_a_type_that_is_not_imported_is_refused(tiny) -> None:
         read_gguf(path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keep=st.floats(0, 1, exclude_max=True))
 def test_a_file_that_was_cut_short_is_refused_wherever_it_was_cut(tiny, tmp_path: Path, keep: float) -> None:
     whole, cut = tiny().read_bytes(), tmp_path / "cut.gguf"
@@ -207,7 +207,7 @@ def test_a_file_that_was_cut_short_is_refused_wherever_it_was_cut(tiny, tmp_path
         read_gguf(cut)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_header_is_read_or_refused_and_nothing_else(tiny, tmp_path: Path, data: st.DataObject) -> None:
     path, damaged = tmp_path / "whole.gguf", tmp_path / "damaged.gguf"

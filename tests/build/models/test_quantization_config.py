@@ -255,7 +255,7 @@ ANYTHING = st.recursive(
 OBJECTS = st.dictionaries(st.sampled_from(KEYS), ANYTHING, max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     config=st.none()
     | OBJECTS

@@ -150,7 +150,7 @@ def bar_and_numbers(stage: StageReport) -> tuple[str, list[int], int]:
     return bar.strip(), parts, total
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     total=st.integers(GIB, 200 * GIB),
     taken=st.floats(0, 0.5),

@@ -149,7 +149,7 @@ def expressions() -> st.SearchStrategy[str]:
     return st.recursive(letters, larger, max_leaves=6)
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=40)
 @given(expressions(), st.integers(0, 2**32 - 1))
 def test_any_expression_is_met(byte_level: Written, pattern: str, seed: int) -> None:
     text, reason = byte_level(Guide(kind="regex", text=pattern), seed, max_tokens=60)

@@ -305,7 +305,7 @@ def test_damage_to_the_books_is_reported(tokenizer: EngineTokenizer) -> None:
         loop.check_integrity()
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=30)
 @given(
     arrivals=st.lists(st.tuples(st.integers(1, 60), st.integers(0, 40), st.integers(0, 6)), min_size=1, max_size=12),
     pages=st.integers(8, 20),

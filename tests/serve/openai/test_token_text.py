@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models
 
@@ -20,7 +20,6 @@ def test_the_bytes_of_byte_level_tokens_are_those_of_the_text(tokenizer) -> None
     assert tokens.bytes_of(tokenizer.eos_token_id) == b"<eos>"
 
 
-@settings(deadline=None)
 @given(text=st.text())
 def test_any_text_survives(tokenizer, text: str) -> None:
     ids = tokenizer.encode(text, add_special_tokens=False)

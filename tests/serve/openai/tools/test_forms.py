@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tool_texts import TOOLS, Said, read
 
@@ -197,7 +197,6 @@ def cut(text: str, places: list[float]) -> list[str]:
 
 
 @pytest.mark.parametrize("form", FORM_NAMES)
-@settings(deadline=None)
 @given(text=TEXTS, places=st.lists(st.floats(0, 1), max_size=12))
 def test_how_a_text_is_cut_does_not_matter(form: str, text: str, places: list[float]) -> None:
     whole = read(form_named(form), [text])
@@ -206,7 +205,6 @@ def test_how_a_text_is_cut_does_not_matter(form: str, text: str, places: list[fl
 
 
 @pytest.mark.parametrize("form", FORM_NAMES)
-@settings(deadline=None)
 @given(text=TEXTS)
 def test_nothing_is_lost(form: str, text: str) -> None:
     """Every word of the text is in what was said, and no word more often than in the text; what is left out is markup."""
@@ -215,7 +213,6 @@ def test_nothing_is_lost(form: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORM_NAMES)
-@settings(deadline=None)
 @given(text=st.text(alphabet=st.characters(exclude_characters="<{;", exclude_categories=["Cs"])))
 def test_text_without_markup_is_what_it_is(form: str, text: str) -> None:
     assert "".join(str(part) for part in read(form_named(form), text)) == text
