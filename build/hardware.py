@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import resource
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Hardware", "this_machine"]
+__all__ = ["Hardware", "this_machine", "usable_cores"]
 
 _CGROUP_FILES = (
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes")),
 )
+_CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processor time in each period, and the period; ``max`` where there is no limit (cgroup v2)."""
+_CPU_QUOTA_V1 = (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 """x86 (the first two) and Arm flags of CPUs with bf16 products."""
 
@@ -47,11 +51,26 @@ def this_machine() -> Hardware:
     return Hardware(
         name=_cpu_name(),
         kind="cpu",
-        cores=len(psutil.Process().cpu_affinity()),
+        cores=usable_cores(),
         total_memory=min([memory.total, *(limit for limit, _ in limits)]),
         free_memory=max(0, min([memory.available, *(limit - used for limit, used in limits)])),
         native_bf16=bool(_BF16_FLAGS & _cpu_flags()),
     )
+
+
+def usable_cores() -> int:
+    """Cores that this process may keep busy: those it may run on, and no more than its cgroup has processor time for."""
+    allowed = len(psutil.Process().cpu_affinity())
+    quota, period = _cpu_quota()
+    return allowed if quota is None or not period else max(1, min(allowed, math.ceil(quota / period)))
+
+
+def _cpu_quota() -> tuple[int | None, int | None]:
+    try:
+        quota, period = _CPU_QUOTA.read_text().split()
+    except (OSError, ValueError):
+        return _number(_CPU_QUOTA_V1[0]), _number(_CPU_QUOTA_V1[1])  # -1 without a limit, which is no number
+    return (int(quota) if quota.isdigit() else None), int(period)
 
 
 def _limits() -> list[tuple[int, int]]:

@@ -49,7 +49,10 @@ def find_compiler() -> Compiler:
         SetupError: there is none, or it does not answer.
     """
     named = os.environ.get("CXX")
-    candidates = [shlex.split(named)] if named else [["c++"], ["g++"], ["clang++"]]
+    try:
+        candidates = [shlex.split(named)] if named else [["c++"], ["g++"], ["clang++"]]
+    except ValueError as error:
+        raise SetupError(f"CXX={named}: {error}", hint=_INSTALL_HINT) from None
     found = next((command for command in candidates if command and shutil.which(command[0])), None)
     if found is None:
         raise SetupError("no C++ compiler found" if not named else f"CXX={named}: no such command", hint=_INSTALL_HINT)
@@ -76,9 +79,9 @@ def compiled_library(cache: Path) -> Path:
         raise SetupError(f"the native kernels are built on Linux only, not on {sys.platform}")
     compiler = find_compiler()
     library = cache / f"kernels-{_key(compiler)}.so"
-    if library.exists():
-        return library
     try:
+        if library.exists():
+            return library
         cache.mkdir(parents=True, exist_ok=True)
         with _only_one(library.with_suffix(".lock")):
             if not library.exists():

@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "checks.h"
 #include "memory.h"
@@ -177,8 +178,10 @@ int32_t rh_paged_attention(
     auto *const with_float_tokens = pool->is_fp8 ? run<Fp8, float> : run<Bf16, float>;
     try {
         (tokens->is_bfloat16 ? with_bf16_tokens : with_float_tokens)(*pool, *layer, *batch, *tokens);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {
         return RH_NO_MEMORY;
     }
     return RH_DONE;
 }
+
+int32_t rh_threads(void) { return omp_get_max_threads(); }

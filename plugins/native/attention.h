@@ -75,6 +75,9 @@ enum {
 int32_t rh_paged_attention(
     const RhPool *pool, const RhLayer *layer, const RhBatch *batch, const RhTokens *tokens, RhFault *fault);
 
+// Threads that a call uses at most.
+int32_t rh_threads(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,7 @@
 #include "linear.h"
 
 #include <algorithm>
-#include <new>
+#include <exception>
 
 #include "attention.h"
 #include "linear_bf16.h"
@@ -56,12 +56,13 @@ int32_t check(const RhLinear &linear, const RhProduct &product) {
 int32_t rh_linear(const RhLinear *linear, const RhProduct *product) {
     using namespace roundhouse;
     if (const int32_t code = check(*linear, *product)) return code;
+    if (product->rows == 0) return RH_DONE;
     const bool int4 = linear->kind == RH_LINEAR_INT4;
     auto *const to_bf16 = int4 ? run<Int4Weights, Bf16> : run<Bf16Weights, Bf16>;
     auto *const to_float = int4 ? run<Int4Weights, float> : run<Bf16Weights, float>;
     try {
         (product->float_output ? to_float : to_bf16)(*linear, *product);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {
         return RH_NO_MEMORY;
     }
     return RH_DONE;

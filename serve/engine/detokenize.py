@@ -29,7 +29,7 @@ class TextStream:
         self._stream = DecodeStream(skip_special_tokens=True)
         self._visible: list[int] = []
         self._unfed: list[int] = []
-        self._decoded = ""
+        self._given = 0
         self._stops = StopStrings(stop)
         self._unstoppable = min_tokens
 
@@ -52,7 +52,7 @@ class TextStream:
 
     def finish(self) -> str:
         """The text ends here: returns everything that was held back."""
-        rest = self._tokenizer.decode(self._visible)[len(self._decoded) :]
+        rest = self._tokenizer.decode(self._visible)[self._given :]
         return rest if self._unstoppable else self._stops.push(rest) + self._stops.finish()
 
     def _decode(self, token_id: int) -> str:
@@ -69,5 +69,5 @@ class TextStream:
         except Exception as error:  # the library raises nothing more specific
             raise RequestError("internal", f"the tokenizer cannot decode step by step: {error}") from None
         self._unfed = []
-        self._decoded += piece
+        self._given += len(piece)
         return piece

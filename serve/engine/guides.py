@@ -28,10 +28,13 @@ _MOST_CACHED = 16
 _COMPILE_S = 2.0
 _MASK_S = 0.2
 _MOST_LEFT_BEHIND = 2
+_MOST_WAITING = 4
+"""Guides that are compiled or wait for it. More could keep those who wait for longer than an engine may seem stuck."""
 _MOST_LEXER_STATES = 20_000
 """About 2 KB each, for every answer that follows the guide."""
 _WHITESPACE = r"[ \n\t\r]{1,32}"
 """Between the parts of a JSON text. Without a limit a model can go on with blanks for ever."""
+_BUSY = "other requests' schemas keep the compiler busy; try again later"
 _PROBE = '{"naïve": [-1.5e+3, true, null], "text": "a\\n😀 zz"}'
 
 
@@ -111,6 +114,7 @@ class GuideCompiler:
         # Masks of requests that run already are never kept waiting.
         self._masks = Worker("guide-masks", most_cpu_s=_MASK_S, most_left_behind=sys.maxsize)
         self._cache: OrderedDict[Guide, CompiledGuide] = OrderedDict()
+        self._waiting: list[CompiledGuide] = []
 
     def prepare(self) -> None:
         """Read the tokenizer, which takes a second or more. Without this the first guide does, between two steps."""
@@ -131,13 +135,17 @@ class GuideCompiler:
         self.prepare()
         if self._tokens is None:
             raise RequestError("invalid_request", f"this model cannot be guided by a schema or regex: {self._unreadable}")
+        if self._masks.left_behind >= _MOST_LEFT_BEHIND:  # a known guide may be the one whose masks take too long
+            raise RequestError("overloaded", _BUSY)
         if guide in self._cache:
             self._cache.move_to_end(guide)
             return self._cache[guide]
-        if self._compiler.left_behind + self._masks.left_behind >= _MOST_LEFT_BEHIND:
-            raise RequestError("overloaded", "other requests' schemas keep the compiler busy; try again later")
+        self._waiting = [each for each in self._waiting if not each.done]
+        if self._compiler.left_behind >= _MOST_LEFT_BEHIND or len(self._waiting) >= _MOST_WAITING:
+            raise RequestError("overloaded", _BUSY)
         tokens = self._tokens
         compiled = CompiledGuide(guide, self._compiler.submit(lambda: _compile(tokens, guide)), self._compiler, self._masks)
+        self._waiting.append(compiled)
         self._cache[guide] = compiled
         if len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)

@@ -125,15 +125,17 @@ class PrefixCache:
 
     def _forget(self, key: bytes) -> None:
         """Drop an entry and everything behind it: without it, nobody can reach them."""
-        entry = self._entries.pop(key, None)
-        if entry is None:
+        first = self._entries.get(key)
+        if first is None:
             return
-        if (parent := self._entries.get(entry.parent)) is not None:
+        if (parent := self._entries.get(first.parent)) is not None:
             parent.children.discard(key)
-        for child in entry.children:
-            self._forget(child)
-        self._is_cached[entry.grant.page] = False
-        self._pool.release([entry.grant])
+        doomed = [key]
+        while doomed:  # a chain is as long as a context: too long for recursion
+            entry = self._entries.pop(doomed.pop())
+            doomed += entry.children
+            self._is_cached[entry.grant.page] = False
+            self._pool.release([entry.grant])
 
     def _touch(self, keys: Sequence[bytes]) -> None:
         """Make a chain the most recently used, its beginning last: a chain is given up from its end."""

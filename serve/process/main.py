@@ -22,6 +22,7 @@ from roundhouse.build.hardware import this_machine
 from roundhouse.errors import RoundhouseError, UsageError
 
 from ..settings import EngineSettings, Overrides
+from ..threads import prepare_threads
 from .messages import FromClient, FromEngine, Ready
 from .service import Service
 
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the engine process; returns only when it could not start."""
     options = _parse(arguments)
     _end_with_parent()
-    _prepare_threads()
+    prepare_threads()
     context = zmq.Context()
     inbox, outbox = _Inbox(context, options.sockets / REQUESTS), _Outbox(context, options.sockets / OUTPUTS)
     try:
@@ -94,17 +95,6 @@ def _end_with_parent() -> None:
         os._exit(0)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
-
-
-def _prepare_threads() -> None:
-    """Set what OpenMP reads when torch is first imported.
-
-    A step has hundreds of parallel regions. Threads that sleep at once between them make a small one take three times as
-    long; threads that spin for long collapse (a hundred times as long) once the server and its clients share the cores.
-    So they spin for about as long as waking takes: what OpenMP itself does where threads outnumber cores.
-    """
-    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
-    os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
 
 
 def _one_line(error: RoundhouseError) -> str:

@@ -7,11 +7,12 @@ never wait, and a lonely request's pause is shorter than a step.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 
 import msgspec
+
+from roundhouse.build.hardware import usable_cores
 
 from ..engine.request import Chunk, Output
 
@@ -41,7 +42,7 @@ class Pacer:
     """
 
     def __init__(self, responses_per_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate = responses_per_s or _RESPONSES_PER_CORE * len(os.sched_getaffinity(0))
+        self._rate = responses_per_s or _RESPONSES_PER_CORE * usable_cores()
         self._clock = clock
         self._due: list[Output] = []
         self._held: dict[tuple[str, int], Chunk] = {}

@@ -36,7 +36,7 @@ def find_kernels(choice: KernelChoice, cache: Path) -> ctypes.CDLL | None:
     except SetupError as error:
         if choice == "native":
             raise
-        _log.warning("attention and linears run in plain torch, which is slow: %s", error.message)
+        _log.warning("attention and linears run in plain torch, which is slow: %s. %s", error.message, error.hint or "")
         return None
 
 

@@ -59,10 +59,18 @@ class NativeBf16Linear(nn.Module):
         return y.view(*x.shape[:-1], y.shape[-1])
 
 
-def use_native_bf16(model: PreTrainedModel, kernels: ctypes.CDLL) -> None:
-    """Put native linears in the place of a loaded model's plain ones, where the kernel has their shape."""
+def use_native_bf16(model: PreTrainedModel, kernels: ctypes.CDLL, *, head_only: bool) -> None:
+    """Put native linears in the place of a loaded model's plain ones, where the kernel has their shape.
+
+    Args:
+        model: its head gives float32 logits from now on.
+        kernels: the compiled kernels.
+        head_only: leave all others to torch, which is better at them where the CPU has bf16 instructions.
+    """
     head = model.get_output_embeddings()
     for name, module in list(model.named_modules()):
+        if head_only and module is not head:
+            continue
         if isinstance(module, nn.Linear) and module.weight.dtype == torch.bfloat16 and takes_bf16(module.in_features):
             dtype = torch.float32 if module is head else torch.bfloat16
             model.set_submodule(name, NativeBf16Linear(module, dtype, kernels))

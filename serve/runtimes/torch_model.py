@@ -51,8 +51,8 @@ def load_model(
         model.get_output_embeddings().weight = model.get_input_embeddings().weight
     _rebuild_rotary(model)
     _require_complete(model, unexpected, folder)
-    if kernels is not None and not this_machine().native_bf16:  # where torch has to emulate them
-        use_native_bf16(model, kernels)
+    if kernels is not None:
+        use_native_bf16(model, kernels, head_only=this_machine().native_bf16)
     return model.eval().requires_grad_(False)
 
 

@@ -23,14 +23,14 @@ from roundhouse.build.pipeline import build
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import RoundhouseError
-from roundhouse.serve.process.main import _prepare_threads
+from roundhouse.serve.threads import prepare_threads
 
 
 def main() -> int:
     """Measure, print tables, and write everything that was seen when asked to."""
     given = _options()
     found = dict(os.environ)
-    _prepare_threads()  # before anything imports torch, as the engine's own process does
+    prepare_threads()  # before anything imports torch, as the engine's own process does
     bench = Bench(
         _engine(given.engine),
         concurrency=given.concurrency,

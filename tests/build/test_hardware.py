@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from roundhouse.build import hardware
-from roundhouse.build.hardware import this_machine
+from roundhouse.build.hardware import this_machine, usable_cores
 
 MIB = 1 << 20
 
@@ -32,3 +33,29 @@ def test_the_cpu_has_a_name_and_cores() -> None:
     machine = this_machine()
     assert machine.name
     assert machine.cores >= 1
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("200000 100000", 2), ("150000 100000", 2), ("50000 100000", 1), ("max 100000", 64), ("900000 100000", 9), (None, 64)],
+)
+def test_cores_are_no_more_than_a_container_has_time_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str | None, cores: int
+) -> None:
+    monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda _: list(range(64)))
+    monkeypatch.setattr(hardware, "_CPU_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(hardware, "_CPU_QUOTA_V1", (tmp_path / "quota", tmp_path / "period"))
+    if quota is not None:
+        (tmp_path / "cpu.max").write_text(quota + "\n")
+    assert usable_cores() == this_machine().cores == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("300000", 3), ("-1", 64)])
+def test_older_containers_say_it_in_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, cores: int) -> None:
+    monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda _: list(range(64)))
+    files = tmp_path / "quota", tmp_path / "period"
+    monkeypatch.setattr(hardware, "_CPU_QUOTA", tmp_path / "absent")
+    monkeypatch.setattr(hardware, "_CPU_QUOTA_V1", files)
+    for file, text in zip(files, (quota, "100000"), strict=True):
+        file.write_text(text + "\n")
+    assert usable_cores() == cores

@@ -74,6 +74,7 @@ def test_a_row_is_bitwise_the_same_alone_and_among_others_on_any_number_of_threa
     outputs = []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
+        assert kernels.rh_threads() == count, "the kernels have an OpenMP of their own"
         outputs.append(case.run(kernels)[0])
         for row, (start, end) in enumerate(zip(case.query_start, case.query_start[1:], strict=False)):
             assert torch.equal(case.only(row).run(kernels)[0], outputs[0][start:end])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -125,6 +127,9 @@ def test_without_a_compiler_the_reason_is_that(cache: Path, tmp_path: Path, monk
     monkeypatch.setenv("CXX", "nowhere-cc -fast")
     with pytest.raises(SetupError, match="CXX=nowhere-cc -fast: no such command"):
         find_compiler()
+    monkeypatch.setenv("CXX", 'g++ "')
+    with pytest.raises(SetupError, match='CXX=g\\+\\+ ": No closing quotation'):
+        find_compiler()
 
 
 def test_a_compiler_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,6 +145,19 @@ def test_a_cache_that_cannot_be_written_is_named(fake: FakeCompiler, tmp_path: P
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError, match=f"cannot keep compiled kernels in {tmp_path}/file/native: Not a directory"):
         compiled_library(tmp_path / "file" / "native")
+
+
+@pytest.mark.parametrize("call", ["exists", "mkdir"])
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_cache_that_may_not_be_read_or_written_is_named(
+    fake: FakeCompiler, cache: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, call, refuse)
+    with pytest.raises(SetupError, match=f"cannot keep compiled kernels in .*: {os.strerror(code)}"):
+        compiled_library(cache)
 
 
 def test_a_library_that_cannot_be_loaded_is_named(fake: FakeCompiler, cache: Path) -> None:

@@ -99,6 +99,7 @@ def test_a_row_is_bitwise_the_same_alone_and_among_others_on_any_number_of_threa
     outputs = []
     for count in (1, 2, 3):
         torch.set_num_threads(count)
+        assert kernels.rh_threads() == count, "the kernels have an OpenMP of their own"
         outputs.append(case.multiply(kernels, torch.float32))
         for rows in (1, 2, 3, 4, 5, 7):
             for first in (0, 93, 200 - rows):

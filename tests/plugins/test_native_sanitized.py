@@ -14,7 +14,7 @@ from roundhouse.plugins.native_library import FLAGS, SOURCES, Compiler, find_com
 
 DRIVERS = Path(__file__).parent / "support"
 KERNELS = ("attention", "linear")
-SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O0", "-g")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GLIBCXX_ASSERTIONS", "-O0", "-g")
 NOT_FOR_A_PROGRAM = ("-shared", "-fPIC", "-O3")
 
 

@@ -1,18 +1,24 @@
-"""The whole loop under random use with the pool exactly exhausted (cases 24, 28 to 30, 34, 35): all get what is theirs.
+"""The whole loop under random use with the pool exactly exhausted: all get what is theirs, each in its turn.
 
-The runtime answers from what it reads in pages, so any mix-up of pages, prefixes, salts or chunks changes a token.
+The runtime answers from what it reads in pages, so any mix-up of pages, prefixes or chunks changes a token. What changes none
+is checked by itself: how full steps are, who is admitted and preempted, and whose pages a prompt may have found.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from itertools import takewhile
+from random import Random
+from typing import Any, ClassVar
 
+import pytest
+from driving import PAGE_TOKENS
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from remembering import expected_tokens, remembering_loop
 
 from roundhouse.serve.engine.request import Chunk, Failure, Request, SamplingParams
+from roundhouse.serve.engine.sequence import Sequence
 from roundhouse.serve.engine.tokenizer import EngineTokenizer, load_tokenizer
 
 PAGES = 9
@@ -23,9 +29,14 @@ class EngineMachine(RuleBasedStateMachine):
     """Clients come, go and wait; everyone who stays gets the tokens that the prompt alone decides."""
 
     tokenizer: ClassVar[EngineTokenizer]
-    """Set by :func:`test_everybody_gets_exactly_what_is_theirs`: fixtures do not reach rules."""
+    """Set by the fixture ``machine``: fixtures do not reach rules."""
 
-    @initialize(batch=st.integers(1, 4), budget=st.integers(4, 40), reuse=st.booleans(), guard=st.sampled_from(["tags", "off"]))
+    @initialize(
+        batch=st.integers(1, 4),
+        budget=st.integers(4, 40),
+        reuse=st.sampled_from([True, True, False]),
+        guard=st.sampled_from(["tags", "off"]),
+    )
     def start(self, batch: int, budget: int, reuse: bool, guard: str) -> None:
         self.now = 0.0
         self.loop, self.runtime = remembering_loop(
@@ -38,8 +49,14 @@ class EngineMachine(RuleBasedStateMachine):
             guard=guard,  # type: ignore[arg-type]
             max_waiting=6,
         )
+        self.batch, self.budget, self.reuse = batch, budget, reuse
+        self.ran: list[Sequence] = []
+        forward = self.runtime.forward
+        self.runtime.forward = lambda prepared: forward(self._checked(prepared))  # type: ignore[method-assign]
         self.requests: dict[str, Request] = {}
         self.got: dict[str, dict[int, list[int]]] = {}
+        self.texts: list[tuple[Request, list[int]]] = []
+        """Prompt and tokens of every answer there has been."""
         self.ended: dict[str, str] = {}
         self.number = 0
 
@@ -54,33 +71,19 @@ class EngineMachine(RuleBasedStateMachine):
     )
     def come(self, family: int, length: int, count: int, salt: str, n: int, priority: int, deadline: float | None) -> None:
         """Prompts of one family begin alike."""
-        prompt = [3 + family] * length
-        name = f"r{self.number}"
-        self.number += 1
-        request = Request(
-            request_id=name,
-            prompt_ids=prompt,
-            sampling=SamplingParams(max_tokens=count, ignore_eos=True, n=n),
-            cache_salt=salt,
-            priority=priority,
-            deadline_s=deadline,
-        )
-        self.requests[name], self.got[name] = request, {index: [] for index in range(n)}
-        self.loop.submit(request)
+        sampling = SamplingParams(max_tokens=count, ignore_eos=True, n=n)
+        self._submit([3 + family] * length, sampling, cache_salt=salt, priority=priority, deadline_s=deadline)
 
     @rule(length=st.sampled_from([0, 72, 73, 127, 128, 500]))
-    def come_with_an_impossible_prompt(self, length: int) -> None:
-        name = f"bad{self.number}"
-        self.number += 1
-        self.requests[name] = Request(request_id=name, prompt_ids=[9] * length, sampling=SamplingParams(ignore_eos=True))
-        self.got[name] = {0: []}
-        self.loop.submit(self.requests[name])
+    def come_with_a_prompt_at_the_limits(self, length: int) -> None:
+        """Those of 73 tokens and more do not fit the pool."""
+        self._submit([9] * length, SamplingParams(ignore_eos=True))
 
-    @rule(data=st.data())
-    def leave(self, data: st.DataObject) -> None:
+    @rule(which=st.integers(0, 99))
+    def leave(self, which: int) -> None:
         live = sorted(set(self.requests) - set(self.ended))
         if live:
-            self.loop.cancel(data.draw(st.sampled_from(live)))
+            self.loop.cancel(live[which % len(live)])
 
     @rule(steps=st.integers(1, 12), seconds=st.sampled_from([0.0, 0.5]))
     def step(self, steps: int, seconds: float) -> None:
@@ -119,8 +122,20 @@ class EngineMachine(RuleBasedStateMachine):
         assert self.loop.status().pages_free == PAGES
         assert set(self.ended) == set(self.requests)
 
+    def _submit(self, prompt: list[int], sampling: SamplingParams, **more: Any) -> None:
+        name = str(self.number)
+        self.number += 1
+        request = Request(request_id=name, prompt_ids=prompt, sampling=sampling, **more)
+        self.requests[name], self.got[name] = request, {index: list(prompt) for index in range(sampling.n)}
+        self.texts += [(request, text) for text in self.got[name].values()]
+        self.loop.submit(request)
+
     def _take(self) -> None:
-        for output in self.loop.step():
+        scheduler, self.ran = self.loop._scheduler, []
+        waited, had_run = list(scheduler.waiting), list(scheduler.running)
+        outputs = self.loop.step()
+        self._check_turns(waited, had_run)
+        for output in outputs:
             name = output.request_id
             assert name not in self.ended, "a request that has ended says something"
             request = self.requests[name]
@@ -131,21 +146,86 @@ class EngineMachine(RuleBasedStateMachine):
             self._take_chunk(request, output)
 
     def _take_chunk(self, request: Request, chunk: Chunk) -> None:
-        mine = self.got[request.request_id][chunk.index]
-        mine += chunk.token_ids
-        prompt = request.prompt_ids or []
-        assert mine == expected_tokens(prompt, len(mine))
-        assert chunk.completion_tokens == len(mine)
+        prompt, text = request.prompt_ids or [], self.got[request.request_id][chunk.index]
+        if len(text) == len(prompt):
+            assert chunk.cached_tokens <= self._most_cached(request)
+        text += chunk.token_ids
+        count = len(text) - len(prompt)
+        assert text == prompt + expected_tokens(prompt, count)
+        assert chunk.completion_tokens == count
         if chunk.finish_reason is None:
             return
         del self.got[request.request_id][chunk.index]
         if chunk.finish_reason == "length":
-            room = PAGES * 8 + 1 - len(prompt)
-            assert len(mine) == min(request.sampling.max_tokens, 128 - len(prompt), room)
+            room = PAGES * PAGE_TOKENS + 1 - len(prompt)
+            assert count == min(request.sampling.max_tokens, 128 - len(prompt), room)
         if not self.got[request.request_id]:
             self.ended[request.request_id] = chunk.finish_reason
 
+    def _checked(self, prepared: Any) -> Any:
+        """A batch that is about to run."""
+        counts = [count for _, count in prepared.batch.runs]
+        assert 0 < len(counts) <= self.batch
+        assert min(counts) > 0
+        assert sum(counts) == len(prepared.batch.token_ids) <= self.budget
+        self.ran = [sequence for sequence, _ in prepared.batch.runs]
+        return prepared
 
-def test_everybody_gets_exactly_what_is_theirs(tiny_model) -> None:
+    def _check_turns(self, waited: list[Sequence], had_run: list[Sequence]) -> None:
+        """Nobody is admitted before somebody who waits and could start, and the last in order is who makes room."""
+        waiting, running = self.loop._scheduler.waiting, self.loop._scheduler.running
+        passed_over = [each for each in waiting if each.index == 0]  # others may have had to wait for their prompt's pages
+        for admitted in set(self.ran) & set(waited):
+            assert all(self._turn(admitted) < self._turn(each) for each in passed_over)
+        for preempted in set(waiting) & set(had_run):
+            assert all(self._turn(kept) < self._turn(preempted) for kept in set(running) & set(had_run))
+
+    def _turn(self, sequence: Sequence) -> tuple[int, int, int]:
+        return self.requests[sequence.request_id].priority, int(sequence.request_id), sequence.index
+
+    def _most_cached(self, request: Request) -> int:
+        """Tokens of the prompt in full pages that others of the same salt, or its own other answers, may have left."""
+        prompt = request.prompt_ids or []
+        known = [
+            sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt[:-1], text, strict=False)))
+            for other, text in self.texts
+            if other.cache_salt == request.cache_salt and (other is not request or request.sampling.n > 1)
+        ]
+        return max(known, default=0) // PAGE_TOKENS * PAGE_TOKENS if self.reuse else 0
+
+
+@pytest.fixture(scope="module")
+def machine(tiny_model: Any) -> type[EngineMachine]:
     EngineMachine.tokenizer = load_tokenizer(tiny_model("llama"))
-    run_state_machine_as_test(EngineMachine, settings=settings(max_examples=30, stateful_step_count=40, deadline=None))
+    return EngineMachine
+
+
+def test_everybody_gets_exactly_what_is_theirs(machine: type[EngineMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=30, stateful_step_count=40))
+
+
+@pytest.mark.parametrize("guard", ["tags", "off"])
+@pytest.mark.parametrize("reuse", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_so_they_do_in_a_crowd(machine: type[EngineMachine], guard: str, reuse: bool, seed: int) -> None:
+    """Hypothesis tries what is odd; here the pool is full all the time."""
+    chosen, life = Random(seed), machine()
+    life.start(batch=chosen.randint(2, 4), budget=chosen.randint(4, 40), reuse=reuse, guard=guard)
+    for _ in range(120):
+        life.come(
+            family=chosen.randint(0, 1),
+            length=chosen.randint(1, 45),
+            count=chosen.randint(1, 40),
+            salt=chosen.choice(("", "a", "b")),
+            n=chosen.choice((1, 1, 1, 2, 3)),
+            priority=chosen.choice((0, 0, 1)),
+            deadline=chosen.choice((None, None, None, 10.0)),
+        )
+        life.step(steps=chosen.randint(0, 12), seconds=0.1)
+        if chosen.random() < 0.2:
+            life.leave(chosen.randrange(100))
+        life.books_are_right()
+    life.teardown()
+    status = life.loop.status()
+    assert status.preemptions > 4
+    assert (status.cached_tokens > 0) is reuse

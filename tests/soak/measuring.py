@@ -39,6 +39,9 @@ def stack() -> dict[str, psutil.Process]:
             found["triton"] = process
         elif "roundhouse.serve.process.main" in command:
             found[f"engine {Path(command[command.index('--engine') + 1]).name}"] = process
+        elif command and command[0].endswith("/triton_python_backend_stub"):
+            found[f"stub {Path(command[1]).parents[1].name}"] = process  # .../MODEL/VERSION/model.py
+    found["front and clients"] = psutil.Process()
     return found
 
 

@@ -36,11 +36,19 @@ from conftest import write_tiny_model  # the models of the tests
 
 STEADY, CHANGING = "steady", "changing"
 CLIENTS = 24
+KV_TOKENS = 1536
+"""Less than the requests of a full batch want."""
+PRESSURE = ("preemptions_total", "cached_tokens_total")
 LONGEST = 120
 SAMPLE_PERIOD_S = 2.0
 KILL_EVERY = 10
 """One in so many reloads is a kill -9 instead. Of the others, every second one has a load that fails before it."""
-MOST_GROWTH = {"triton": 32 * 2**20, f"engine {STEADY}": 48 * 2**20}
+MOST_GROWTH = {
+    "triton": 32 * 2**20,
+    f"stub {STEADY}": 32 * 2**20,
+    f"engine {STEADY}": 48 * 2**20,
+    "front and clients": 64 * 2**20,
+}
 """Bytes, over a whole run, after its first fifth."""
 
 
@@ -80,11 +88,11 @@ class Soak:
     async def run(self) -> dict[str, Any]:
         """Everything, from building the engines to the report."""
         engines = _engines(self._folder)
-        overrides = Overrides(kv_cache_tokens=4096, max_batch_size=16)
+        overrides = Overrides(kv_cache_tokens=KV_TOKENS, max_batch_size=16)
         ports = Ports(http=0, grpc=0, metrics=0, openai=0)
         home = Home(self._folder / "home")
         with Deployment(engines, home, ports=ports, overrides=overrides, control=True, on_log=self._take_line) as deployment:
-            traffic = Traffic(deployment.endpoints, longest=LONGEST, seed=self._seed)
+            traffic = Traffic(deployment.endpoints, always_there={STEADY}, longest=LONGEST, seed=self._seed)
             async with httpx.AsyncClient(trust_env=False) as http:
                 before = await self._state(http, deployment)
                 clients = asyncio.create_task(traffic.run(CLIENTS))
@@ -92,7 +100,10 @@ class Soak:
                 traffic.stop()
                 await clients
                 after = await self._settled(http, deployment, before)
+                seen = (await metrics_of(http, deployment.endpoints.metrics))[STEADY]
         problems = _differences(before, after) + self._faults + [f"request: {fault}" for fault in traffic.faults[:20]]
+        problems += [f"never seen: {what}" for what in traffic.never_seen()]
+        problems += [f"{name} stayed 0: the pool was not under pressure" for name in PRESSURE if not seen[name]]
         for name, most in MOST_GROWTH.items():
             problem = flatness_problem(name, self._memory.series[name], most=most)
             problems += [problem] if problem else []
@@ -107,6 +118,7 @@ class Soak:
             "requests": sum(traffic.counts.values()),
             "outcomes": dict(sorted(traffic.counts.items())),
             "memory_mib": self._memory.summary(),
+            "under pressure": {name: int(seen[name]) for name in PRESSURE},
             "before": before,
             "after": after,
             "problems": problems,
@@ -146,7 +158,8 @@ class Soak:
                 self._faults.append("an engine without its weights was loaded")
             except ServeError:
                 self._failed_loads += 1
-            away.rename(weights)
+            finally:
+                away.rename(weights)
         control.load(CHANGING)
 
     async def _settled(self, http: httpx.AsyncClient, deployment: Deployment, before: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +176,9 @@ class Soak:
         at = deployment.endpoints
         await asyncio.sleep(2)  # the engines report once a second
         metrics = await metrics_of(http, at.metrics)
+        missing = [model for model in at.models if "kv_pages_free" not in metrics.get(model, {})]
+        if missing:
+            return {"not up": missing}
         ready = await http.get(f"{at.openai.removesuffix('/v1')}/readyz")
         state: dict[str, Any] = {"ready": ready.status_code, "shared memory": shared_memory(), "processes": sorted(stack())}
         for model in at.models:

@@ -15,7 +15,7 @@ import httpx
 from tritonclient.grpc.aio import InferenceServerClient
 
 from roundhouse.serve.addresses import Endpoints
-from roundhouse.serve.engine.request import SamplingParams
+from roundhouse.serve.engine.request import Guide, SamplingParams
 from roundhouse.serve.openai.errors import ApiError
 from roundhouse.serve.openai.triton_client import GenerationOptions, TritonClient
 from roundhouse.serve.triton.encode import encode_inputs
@@ -26,6 +26,10 @@ _TEXT = "the engine stood in the roundhouse while rain fell on the yard and a tr
 _WORDS = tuple(_TEXT.split())
 _REFUSED_WELL = {"unavailable", "overloaded", "rate_limit_exceeded", "deadline", "timeout", "cancelled"}
 """How a request may end that asked for nothing wrong."""
+_TOOL = {
+    "type": "function",
+    "function": {"name": "whistle", "parameters": {"type": "object", "properties": {"s": {"type": "integer"}}}},
+}
 _PATIENCE_S = 0.5
 """What a client waits before it asks again, after it was told that its model is not there."""
 _BAD: tuple[dict[str, Any], ...] = (
@@ -46,18 +50,30 @@ class Traffic:
 
     Args:
         at: where it answers.
+        always_there: models that are never away; their clients are never told so.
         longest: most tokens that a request asks for.
         seed: of the random choices.
     """
 
-    def __init__(self, at: Endpoints, *, longest: int, seed: int) -> None:
+    def __init__(self, at: Endpoints, *, always_there: set[str], longest: int, seed: int) -> None:
         self._at = at
+        self._always_there = always_there
         self._longest = longest
         self._random = random.Random(seed)
         self._stop = asyncio.Event()
         self.counts: Counter[str] = Counter()
+        self.kinds: set[str] = set()
         self.faults: list[str] = []
         """What should not have happened."""
+
+    def never_seen(self) -> list[str]:
+        """Kinds of requests that a model which was always there never served as they should be."""
+        wanted = {
+            name: "left" if name.endswith("left") else "refused" if name.endswith("wrong") else "done" for name in self.kinds
+        }
+        wanted["triton grpc, late"] = "deadline"
+        each = [f"{model}, {name}: {outcome}" for model in sorted(self._always_there) for name, outcome in wanted.items()]
+        return [what for what in each if not self.counts[what]]
 
     def stop(self) -> None:
         """Let every client end what it does."""
@@ -82,6 +98,7 @@ class Traffic:
             kinds = {
                 "openai, whole": (4, lambda model=model: self._openai_whole(http, model)),
                 "openai, streamed": (4, lambda model=model: self._openai_stream(http, model, leave=False)),
+                "openai, chat": (2, lambda model=model: self._openai_chat(http, model)),
                 "openai, left": (2, lambda model=model: self._openai_stream(http, model, leave=True)),
                 "openai, wrong": (2, lambda model=model: self._openai_wrong(http, model)),
                 "triton http": (3, lambda model=model: self._triton_http(http, model)),
@@ -91,6 +108,7 @@ class Traffic:
                 "triton grpc, late": (1, lambda model=model: self._grpc(tritons[model], leave=False, deadline_s=0.05)),
             }
             name = self._random.choices(list(kinds), [weight for weight, _ in kinds.values()])[0]
+            self.kinds.update(kinds)
             try:
                 outcome = await kinds[name][1]()
             except ApiError as error:
@@ -98,13 +116,22 @@ class Traffic:
             except httpx.HTTPError as error:
                 outcome = "fault"
                 self.faults.append(f"{name}: {error!r}")
-            self.counts[f"{name}: {outcome}"] += 1
+            if outcome == "unavailable" and model in self._always_there:
+                self.faults.append(f"{name}: {model} was said to be away")
+            self.counts[f"{model}, {name}: {outcome}"] += 1
             if outcome == "unavailable":
                 await asyncio.sleep(_PATIENCE_S)
 
     async def _openai_whole(self, http: httpx.AsyncClient, model: str) -> str:
         body = self._body(model, n=self._random.choice([1, 1, 3]))
         return self._told(await http.post(f"{self._at.openai}/completions", json=body), "openai, whole")
+
+    async def _openai_chat(self, http: httpx.AsyncClient, model: str) -> str:
+        body = {"model": model, "messages": [{"role": "user", "content": self._prompt()}], "max_tokens": self._longest}
+        body |= self._random.choice(
+            [{}, {"response_format": {"type": "json_object"}}, {"tools": [_TOOL], "tool_choice": "required"}]
+        )
+        return self._told(await http.post(f"{self._at.openai}/chat/completions", json=body), "openai, chat")
 
     async def _openai_stream(self, http: httpx.AsyncClient, model: str, *, leave: bool) -> str:
         events = self._random.randrange(1, 6) if leave else self._longest * 10
@@ -138,7 +165,12 @@ class Traffic:
 
     async def _grpc(self, triton: TritonClient, *, leave: bool, deadline_s: float | None = None) -> str:
         pieces = self._random.randrange(1, 6) if leave else self._longest * 10
-        options = GenerationOptions(self._sampling(), cache_salt=self._random.choice(["", "a"]), deadline_s=deadline_s)
+        options = GenerationOptions(
+            self._sampling(),
+            cache_salt=self._random.choice(["", "a"]),
+            priority=self._random.choice([0, 0, 1]),
+            deadline_s=deadline_s,
+        )
         streaming = leave or self._random.random() < 0.7
         async with aclosing(triton.generate(self._prompt(), options, streaming=streaming)) as stream:
             async for _ in stream:
@@ -200,4 +232,8 @@ class Traffic:
             ignore_eos=pick([True, False]),
             logprobs=pick([None, None, 0, 3]),
             n=pick([1, 1, 1, 2, 3]),
+            min_tokens=pick([0, 0, 2]),
+            stop_token_ids=pick([(), (40,)]),
+            logit_bias=pick([{}, {50: 3.0, 60: -100.0}]),
+            guide=pick([None] * 9 + [Guide(kind="regex", text="[a-z ]{3,60}")]),
         )

@@ -27,7 +27,7 @@ struct Problem {
         linear.group = int4 ? 8 * pick(1, 9) : 0;
         linear.inputs = int4 ? linear.group * pick(1, 5) : 32 * pick(1, 9);
         linear.outputs = int4 ? 16 * pick(1, 5) : pick(1, 40);
-        product.rows = pick(0, 3) ? pick(1, 20) : 600, product.float_output = pick(0, 1);
+        product.rows = pick(0, 3) ? pick(0, 20) : 600, product.float_output = pick(0, 1);
         int4 ? fill_int4() : fill_bf16();
         fill(input, product.rows * linear.inputs);
         if (pick(0, 1)) fill(scale, linear.inputs), product.input_scale = scale.data();
@@ -87,7 +87,7 @@ int main(int count, char **arguments) {
         Problem problem;
         if (const int code = rh_linear(&problem.linear, &problem.product))
             return std::printf("round %d: code %d\n", round, code), 1;
-        for (int sample = 0; sample < 400; sample++) {
+        for (int sample = 0; sample < 400 && problem.product.rows; sample++) {
             const int row = pick(0, problem.product.rows - 1), output = pick(0, problem.linear.outputs - 1);
             const double error = problem.error(row, output);
             if (!(error <= 1)) return std::printf("round %d: row %d, output %d: error %g\n", round, row, output, error), 1;

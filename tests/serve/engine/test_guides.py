@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
@@ -299,6 +300,32 @@ def test_a_guide_that_takes_too_long_is_given_up_while_others_go_on(
         hostile.start()
     assert caught.value.code == "invalid_request"
     assert written.compiler.compile(guide) is hostile  # nobody makes the engine try again
+
+
+def test_only_a_few_guides_wait_to_be_compiled(tokenizer: EngineTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, real = threading.Event(), guides._compile
+    monkeypatch.setattr(guides, "_compile", lambda tokens, guide: go_on.wait(60) and real(tokens, guide))
+    compiler = GuideCompiler(tokenizer, VOCAB)
+    waiting = [compiler.compile(Guide(kind="regex", text=f"a{{{count}}}")) for count in range(1, 5)]
+    one_more = Guide(kind="regex", text="b")
+    with pytest.raises(RequestError, match="keep the compiler busy; try again later") as caught:
+        compiler.compile(one_more)
+    assert caught.value.code == "overloaded"
+    assert compiler.compile(Guide(kind="regex", text="a{1}")) is waiting[0]  # what waits already is not refused
+    go_on.set()
+    for each in waiting:
+        each.start()
+    compiler.compile(one_more).start()
+
+
+def test_a_known_guide_is_refused_too_while_masks_keep_threads_busy(tokenizer: EngineTokenizer) -> None:
+    compiler = GuideCompiler(tokenizer, VOCAB)
+    known = Guide(kind="regex", text="a{5}b")
+    compiler.compile(known).start()
+    compiler._masks._left_behind = 2
+    with pytest.raises(RequestError, match="try again later") as caught:
+        compiler.compile(known)
+    assert caught.value.code == "overloaded"
 
 
 @pytest.mark.parametrize(

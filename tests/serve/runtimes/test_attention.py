@@ -130,7 +130,8 @@ def test_auto_takes_what_can_be_had_and_says_once_why_it_is_not_native(
         assert find_kernels("auto", tmp_path) is None
     (record,) = caplog.records
     assert record.getMessage() == (
-        "attention and linears run in plain torch, which is slow: CXX=no-such-compiler: no such command"
+        "attention and linears run in plain torch, which is slow: CXX=no-such-compiler: no such command. "
+        "Install g++ or clang++ with OpenMP, or name one in the environment variable CXX."
     )
     with pytest.raises(SetupError, match="no such command"):
         find_kernels("native", tmp_path)

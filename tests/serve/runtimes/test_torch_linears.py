@@ -89,25 +89,28 @@ def test_natively_too(kernels: ctypes.CDLL, rows: int, columns: int, group: int)
     assert held == rows * columns // 2 + 4 * rows * (columns // group) + 2 * columns
 
 
+@pytest.mark.parametrize("weights", ["bf16", "int4_awq"])
 @pytest.mark.parametrize("emulated", [True, False])
 def test_plain_linears_are_native_where_torch_emulates_bfloat16_and_share_their_weights(
-    build_engine: Any, kernels: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch, emulated: bool
+    build_engine: Any, kernels: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch, emulated: bool, weights: str
 ) -> None:
     machine = torch_model.this_machine().model_copy(update={"native_bf16": not emulated})
     monkeypatch.setattr(torch_model, "this_machine", lambda: machine)
-    folder: Path = build_engine("llama").checkpoint  # its head is tied to its embedding
+    folder: Path = build_engine("llama", weights=weights).checkpoint  # its head is tied to its embedding
     model, plain = (load_model(folder, dtype=torch.bfloat16, kernels=each) for each in (kernels, None))
     kinds = {type(module) for module in model.modules()}
-    assert NativeInt4Linear in kinds
+    assert (NativeInt4Linear in kinds) == (weights == "int4_awq")
     assert PackedInt4Linear not in kinds
-    assert (NativeBf16Linear in kinds) == emulated
+    assert isinstance(model.lm_head, NativeBf16Linear)  # so its logits are float32 either way
+    others = [module for module in model.modules() if isinstance(module, NativeBf16Linear) and module is not model.lm_head]
+    assert bool(others) == (emulated and weights == "bf16")
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
     assert weight_bytes(model) == weight_bytes(plain)
     for positions in (3, 0):  # a step whose rows are all in the middle of their prompts has none to sample
         hidden = torch.randn(1, positions, model.config.hidden_size).to(torch.bfloat16)
         logits, expected = model.lm_head(hidden), plain.lm_head(hidden)
         assert logits.shape == expected.shape
-        assert logits.dtype == (torch.float32 if emulated else torch.bfloat16)
+        assert logits.dtype == torch.float32
         assert relative_error(logits, expected.float()) < 0.01
 
 
