@@ -73,7 +73,7 @@ def test_the_recipe_in_the_docs_is_a_recipe() -> None:
     recipe_from(yaml.safe_load(block))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=page_ids)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=page_ids)
 def test_files_that_are_named_exist(page: Path) -> None:
     named = re.findall(r"`((?:plugins|build|serve|tests|docs)/[\w./-]+|Makefile|constraints\.txt)`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
