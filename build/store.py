@@ -51,10 +51,10 @@ class EngineStore:
         matches = {id_: name for id_, name in self._names().items() if wanted and (name == wanted or id_.startswith(wanted))}
         if len(matches) == 1:
             return Engine.open(self.path(*matches))
-        known = ", ".join(f"{id_} ({name})" for id_, name in (matches or self._names()).items())
-        problem = "is not an engine here" if not matches else "could be several engines"
+        known = ", ".join(f"{name} ({id_})" for id_, name in (matches or self._names()).items())
+        problem = f"{wanted!r} could be several engines: " if matches else f"no engine is called {wanted!r}"
         raise UsageError(
-            f"{wanted!r} {problem}" + (f": {known}" if known else ""),
+            problem + (known if matches else f"; here are: {known}" if known else ""),
             hint=None if known else "`roundhouse build MODEL` makes one.",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["add_commands"]
 
 _Engines = Annotated[list[str], typer.Argument(metavar="ENGINE...", help="Ids of engines, starts of them, names, or folders.")]
+_Host = Annotated[
+    str, typer.Option(help="Address to listen on. API keys guard only the front, nothing guards Triton's ports: keep it local.")
+]
 _Guard = Annotated[str | None, typer.Option(help="Page tags: off or tags. Default: the recipe's.")]
 _Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
 _Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]
@@ -88,7 +92,7 @@ def serve(
     grpc: Annotated[int, typer.Option(help="Triton gRPC port; 0 takes a free one.")] = 8001,
     metrics: Annotated[int, typer.Option(help="Triton metrics port; 0 takes a free one.")] = 8002,
     openai: Annotated[int, typer.Option(help="Port of the OpenAI-compatible front; 0 takes a free one.")] = 9000,
-    host: Annotated[str, typer.Option(help="Address to listen on. There is no password: keep it local.")] = "127.0.0.1",
+    host: _Host = "127.0.0.1",
     guard: _Guard = None,
     max_batch_size: _Batch = None,
     max_seq_len: _Seq = None,
@@ -134,17 +138,18 @@ def serve(
         max_waiting=max_waiting,
     )
     store = EngineStore(place)
+    api_keys = ApiKeys.from_environment(os.environ)
     deployment = Deployment(
         [store.find(engine) for engine in engines],
         place,
         ports=Ports(host=host, http=http, grpc=grpc, metrics=metrics, openai=openai),
         overrides=overrides,
-        api_keys=ApiKeys.from_environment(os.environ),
+        api_keys=api_keys,
         tool_form=tool_form,
         control=model_control,
         on_log=lambda line: typer.echo(line, err=True),
     )
-    show = endpoints_json if json else endpoints_text
+    show = endpoints_json if json else partial(endpoints_text, keyed=api_keys is not None)
     run_deployment(deployment, on_ready=lambda endpoints: typer.echo(show(endpoints)))
 
 

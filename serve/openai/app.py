@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from .api_keys import ApiKeys, RequireKey
 from .body_limit import BodyLimit
+from .closing import EndAtClosing
 from .errors import ApiError, routing_error, validation_error
 from .request_ids import REQUEST_ID, RequestIds
 from .routes import add_generation_routes
@@ -29,6 +31,9 @@ def create_app(models: Mapping[str, ServedModel], *, api_keys: ApiKeys | None = 
     Args:
         models: what it serves, by name; any other name is a 404.
         api_keys: who may ask; None lets everybody.
+
+    Returns:
+        The application; when its ``state.closing`` is set, inside the event loop, all live requests end with a 503.
     """
 
     @asynccontextmanager
@@ -45,6 +50,8 @@ def create_app(models: Mapping[str, ServedModel], *, api_keys: ApiKeys | None = 
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY)
     if api_keys is not None:
         app.add_middleware(RequireKey, keys=api_keys)
+    app.state.closing = asyncio.Event()
+    app.add_middleware(EndAtClosing, closing=app.state.closing)
     app.add_middleware(RequestIds)  # the last one added is the first one met
     add_state_routes(app, models)
     add_generation_routes(app, models)

@@ -19,8 +19,21 @@ _CODES = {"overloaded": "rate_limit_exceeded", "deadline": "timeout"}
 _TYPES = {401: "authentication_error", 408: "timeout_error", 429: "rate_limit_error"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 413: {"Connection": "close"}, 429: {"Retry-After": "1"}}
 _INTERNAL = 500
-_NESTED = ("messages", "tools")
+_NO_JSON = "the body is not valid JSON"
+_NESTED = ("messages", "tools", "stop_token_ids", "stream_options")
 """Fields whose errors say where in them."""
+_TAGGED = ("prompt", "stop", "response_format", "tool_choice")
+"""The same for fields of several forms: the form found stands in pydantic's path after the field's name."""
+_WORDS = {
+    "dict_type": "it must be a JSON object",
+    "model_type": "it must be a JSON object",
+    "model_attributes_type": "it must be a JSON object",
+    "extra_forbidden": "this field is not known",
+    "missing": "this field is missing",
+}
+"""What pydantic says in the words of Python, or as if there were a form to fill in."""
+_MEANT = {"prompt": "prompt", "token": "prompt", "JSON": "guide", "regular": "guide"}
+"""First words of the engine's messages that do not begin with a field, by what they are about."""
 
 
 class ApiError(Exception):
@@ -58,14 +71,16 @@ class ApiError(Exception):
 def api_error_from_triton(text: str) -> ApiError:
     """Read an error of our backend, ``[code] message``; anything else is an internal error.
 
-    Messages about a parameter begin with its name, and so name the field; those about the prompt say so.
+    Messages about a parameter begin with its name, and so name the field; those about the prompt and the guide say so.
     """
     code, bracket, message = text.removeprefix("[").partition("] ")
     if not text.startswith("[") or not bracket:
         return ApiError(_INTERNAL, text, code="internal")
-    word = message.removeprefix("the ").partition(" ")[0]
-    known = code == "invalid_request" and (word == "prompt" or word in SamplingParams.__struct_fields__)
-    return ApiError(_STATUS.get(code, _INTERNAL), message, code=_CODES.get(code, code), param=word if known else None)
+    word = message.removeprefix("the ").partition(" ")[0].removesuffix(":")
+    param = _MEANT.get(word, word if word in SamplingParams.__struct_fields__ else None) if code == "invalid_request" else None
+    if param == "n":
+        message += ", the answers that it can draw at once (its max_batch_size)"
+    return ApiError(_STATUS.get(code, _INTERNAL), message, code=_CODES.get(code, code), param=param)
 
 
 def routing_error(status: int, detail: str, asked: str) -> ApiError:
@@ -80,6 +95,8 @@ def routing_error(status: int, detail: str, asked: str) -> ApiError:
         return ApiError(status, f"there is no {asked}; routes begin with /v1/", code="unknown_url")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return ApiError(status, f"{asked}: this method is not allowed here", code="method_not_allowed")
+    if status == HTTPStatus.BAD_REQUEST:  # all that it refuses so: bytes that are no text, or lists in lists without end
+        return ApiError(status, _NO_JSON, code="invalid_request")
     return ApiError(status, detail, code="invalid_request" if status < _INTERNAL else "internal")
 
 
@@ -95,8 +112,8 @@ def validation_error(problems: Sequence[Mapping[str, Any]], *, content_type: str
         return ApiError(400, message, code="invalid_request")
     first = problems[0]
     if first["type"] == "json_invalid":
-        return ApiError(400, "the body is not valid JSON", code="invalid_request")
-    message = str(first["msg"]).removeprefix("Value error, ")
+        return ApiError(400, _NO_JSON, code="invalid_request")
+    message = _WORDS.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
     if first["type"] == "field_error":
         return ApiError(400, message, code="invalid_request", param=first["ctx"]["param"])
     param = _field([part for part in first["loc"] if part != "body"])
@@ -104,13 +121,12 @@ def validation_error(problems: Sequence[Mapping[str, Any]], *, content_type: str
 
 
 def _field(path: Sequence[str | int]) -> str | None:
-    """The name of a field; where in it only for those whose path has no alternatives of types in it."""
+    """The name of a field, and for some of them where in it."""
     if not path:
         return None
     name = str(path[0])
-    if name in _NESTED:
-        name += "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path[1:])
-    return name
+    inner = path[1:] if name in _NESTED else path[2:] if name in _TAGGED else []
+    return name + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in inner)
 
 
 def _is_json(content_type: str | None) -> bool:

@@ -6,6 +6,7 @@ whose given value changes nothing (``suffix: ""``, ``functions: []``) is accepte
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Annotated, Self
 
@@ -13,13 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from pydantic_core import PydanticCustomError
 
 from ..engine.request import Guide, SamplingParams
+from .forms import MOST_ANSWERS, StopStrings, TokenId
 from .response_format import ResponseFormat, guide_of
 from .text import Text
 
-__all__ = ["MOST_ANSWERS", "Count", "GenerationFields", "StreamOptions", "TokenId", "field_error"]
-
-MOST_ANSWERS = 128
-"""Answers of one request, over all of its prompts: each is a stream of its own to Triton, or a row of the batch."""
+__all__ = ["Count", "GenerationFields", "StreamOptions", "field_error"]
 
 _WITHOUT_EFFECT = frozenset(
     {
@@ -47,9 +46,7 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 }
 """Fields that are not supported, with the values (beside null) that ask for nothing."""
 
-TokenId = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
-StopString = Annotated[Text, StringConstraints(min_length=1)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
 
@@ -79,7 +76,7 @@ class GenerationFields(BaseModel):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = None
-    stop: StopString | list[StopString] | None = None
+    stop: StopStrings | None = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     logit_bias: dict[Annotated[int, Field(ge=0, le=2**31 - 1)], Bias] | None = None
@@ -100,7 +97,9 @@ class GenerationFields(BaseModel):
     def _can_be_followed(self) -> Self:
         refused = sorted(name for name, value in (self.model_extra or {}).items() if not _changes_nothing(name, value))
         if refused:
-            raise field_error(refused[0], f"not supported here: {', '.join(refused)}")
+            nearest = difflib.get_close_matches(refused[0], type(self).model_fields, n=1)
+            guess = f" (did you mean {nearest[0]!r}?)" if nearest and refused[0] not in _NEUTRAL else ""
+            raise field_error(refused[0], f"not supported here: {', '.join(refused)}{guess}")
         if self.guided_regex is not None and self.guide_of_format is not None:
             raise field_error("guided_regex", "guided_regex and response_format exclude each other")
         return self
@@ -129,6 +128,16 @@ class GenerationFields(BaseModel):
     def guide(self) -> Guide | None:
         """What the text must look like, or None when it is free."""
         return self.guide_of_format if self.guided_regex is None else Guide(kind="regex", text=self.guided_regex)
+
+    def field_behind(self, param: str | None) -> str | None:
+        """The field that an error of the engine is about.
+
+        Args:
+            param: what it is about in the engine's words, a sampling parameter or ``prompt``.
+        """
+        if param == "guide":
+            return "response_format" if self.guided_regex is None else "guided_regex"
+        return param
 
     def sampling_params(self, *, max_tokens: int, logprobs: int | None, guide: Guide | None) -> SamplingParams:
         """How to sample. OpenAI's defaults: temperature 1, every token kept."""

@@ -13,7 +13,7 @@ from .errors import ApiError
 from .triton_client import Piece
 from .usage import Usage
 
-__all__ = ["Answer", "AnswerHead"]
+__all__ = ["Answer", "AnswerHead", "event_of"]
 
 Kind = Literal["completion", "chat"]
 _PREFIX = {"completion": "cmpl", "chat": "chatcmpl"}
@@ -86,15 +86,15 @@ class Answer:
                 for event in self._chunks(*arrived):
                     yield event
         except ApiError as error:
-            yield _event(error.body)
+            yield event_of(error.body)
             return
         if self._include_usage:
-            yield _event(self._head.chunk([]) | {"usage": self._usage.as_dict()})
+            yield event_of(self._head.chunk([]) | {"usage": self._usage.as_dict()})
         yield _DONE
 
     def _chunks(self, prompt: int, piece: Piece) -> list[str]:
         usage = {"usage": None} if self._include_usage else {}
-        return [_event(self._head.chunk([shown]) | usage) for shown in self._take(prompt, piece)]
+        return [event_of(self._head.chunk([shown]) | usage) for shown in self._take(prompt, piece)]
 
     def _take(self, prompt: int, piece: Piece) -> list[dict[str, Any]]:
         self._usage.push(prompt, piece)
@@ -104,5 +104,6 @@ class Answer:
         return self._choices[number].push(piece)
 
 
-def _event(body: dict[str, Any]) -> str:
+def event_of(body: dict[str, Any]) -> str:
+    """A body as one server-sent event."""
     return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"

@@ -40,7 +40,7 @@ def add_generation_routes(app: FastAPI, models: Mapping[str, ServedModel]) -> No
 
         head = AnswerHead("completion", body.model, request.state.request_id)
         answer = Answer(head, choice, n=body.answers, include_usage=body.include_usage)
-        return await respond(answer, _generate(body, request, body.prompts, body.sampling), request, stream=body.streaming)
+        return await _respond(answer, body, request, body.prompts, body.sampling)
 
     @app.post("/v1/chat/completions")
     async def chat_completions(body: ChatRequest, request: Request) -> Response:
@@ -60,12 +60,18 @@ def add_generation_routes(app: FastAPI, models: Mapping[str, ServedModel]) -> No
 
         head = AnswerHead("chat", body.model, request.state.request_id)
         answer = Answer(head, choice, n=body.answers, include_usage=body.include_usage)
-        try:
-            return await respond(answer, _generate(body, request, [prompt], sampling), request, stream=body.streaming)
-        except ApiError as error:
-            if error.param == "prompt":  # which is what messages are to the engine
-                error.param = "messages"
-            raise
+        return await _respond(answer, body, request, [prompt], sampling)
+
+
+async def _respond(
+    answer: Answer, body: GenerationFields, request: Request, prompts: Sequence[Prompt], sampling: SamplingParams
+) -> Response:
+    """Answer, with errors that name the request's own fields."""
+    try:
+        return await respond(answer, _generate(body, request, prompts, sampling), request, stream=body.streaming)
+    except ApiError as error:
+        error.param = body.field_behind(error.param)
+        raise
 
 
 def _generate(

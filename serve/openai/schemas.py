@@ -7,9 +7,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from ..engine.request import Guide, SamplingParams
-from .fields import MOST_ANSWERS, Count, GenerationFields, TokenId, field_error
+from .fields import Count, GenerationFields, field_error
+from .forms import MOST_ANSWERS, Prompt, Prompts
 from .messages import ChatMessage
-from .text import Text
 from .tools.definitions import NamedTool, Tool, ToolChoice
 
 __all__ = ["ChatMessage", "ChatRequest", "CompletionRequest", "Prompt"]
@@ -17,14 +17,13 @@ __all__ = ["ChatMessage", "ChatRequest", "CompletionRequest", "Prompt"]
 _REST_OF_CONTEXT = 2**31 - 1
 _COMPLETION_TOKENS = 16
 
-Prompt = Text | list[TokenId]
 MostLogprobs = Annotated[int, Field(ge=0, le=20, strict=True)]
 
 
 class CompletionRequest(GenerationFields):
     """``POST /v1/completions``: prompts, each as text or as token ids."""
 
-    prompt: Prompt | Annotated[list[Text] | list[list[TokenId]], Field(min_length=1, max_length=MOST_ANSWERS)]
+    prompt: Prompts
     best_of: int | None = None
     echo: bool | None = None
     logprobs: MostLogprobs | None = None
@@ -71,14 +70,23 @@ class ChatRequest(GenerationFields):
         if self.top_logprobs and not self.logprobs:
             raise field_error("top_logprobs", "top_logprobs needs logprobs: true")
         names = [tool.function.name for tool in self.tools or ()]
-        if len(set(names)) < len(names):
-            raise field_error("tools", "two tools have the same name")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise field_error("tools", f"two tools are called {twice[0]!r}")
         if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
             name = self.tool_choice.function.name
             raise field_error("tool_choice", f"tool_choice names {name!r}, which is not among the tools")
         if self.tool_choice == "required" and not names:
             raise field_error("tool_choice", "tool_choice is required, but there are no tools")
         return self
+
+    def field_behind(self, param: str | None) -> str | None:
+        """As for every request; the prompt is made of messages, and with tools the guide is made of their parameters."""
+        if param == "prompt":
+            return "messages"
+        if param == "guide" and self.usable_tools:
+            only = len(self.usable_tools) == 1 and self.guide_of_format is None
+            return "tools[0].function.parameters" if only else "tools"
+        return super().field_behind(param)
 
     @property
     def usable_tools(self) -> list[Tool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 import time
 
@@ -16,13 +18,31 @@ __all__ = ["FrontServer"]
 
 _POLL_S = 0.02
 _GRACE_S = 5
+_ENDING_S = 3
+"""What requests get after the grace, to say that they end."""
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, which sets an event when requests have had their grace, a little before it cuts them off."""
+
+    def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
+        super().__init__(config)
+        self._closing = closing
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop serving."""
+        timer = asyncio.get_running_loop().call_later(_GRACE_S, self._closing.set)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            timer.cancel()
 
 
 class FrontServer:
     """Uvicorn on a port that is bound before it starts, so that 0 is safe and a taken port is an error at once.
 
     Args:
-        app: the application.
+        app: the application, made by :func:`roundhouse.serve.openai.app.create_app`.
         host: the address to listen on.
         port: 0 asks for a free one.
 
@@ -34,9 +54,9 @@ class FrontServer:
         self._socket = bind_port(host, port)
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE_S, ws="none"
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE_S + _ENDING_S, ws="none"
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, app.state.closing)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="openai-front", daemon=True
         )
@@ -54,8 +74,8 @@ class FrontServer:
             time.sleep(_POLL_S)
 
     def stop(self) -> None:
-        """Let running requests end for a few seconds, then stop."""
+        """Let running requests end for a few seconds, end the others with an error, then stop."""
         self._server.should_exit = True
         if self._thread.ident is not None:
-            self._thread.join(timeout=_GRACE_S * 2)
+            self._thread.join(timeout=(_GRACE_S + _ENDING_S) * 2)
         self._socket.close()

@@ -53,6 +53,7 @@ class TritonClient:
         self._http = httpx.AsyncClient(timeout=_ANSWER_TIMEOUT_S, trust_env=False)
         self._client = InferenceServerClient(url, channel_args=_CHANNEL)
         self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def problem(self) -> str | None:
         """Why requests should not be sent now: Triton, the model or the engine process behind it is not ready."""
@@ -97,6 +98,7 @@ class TritonClient:
 
     async def close(self) -> None:
         """Close the connection. Requests that were left get a moment to end."""
+        self._closed = True
         if self._leaving:
             _, pending = await asyncio.wait(self._leaving, timeout=_ANSWER_TIMEOUT_S)
             for task in pending:
@@ -111,6 +113,9 @@ class TritonClient:
 
     def _leave(self, results: ResultStream, request_id: str) -> None:
         """End a request that nobody waits for, without making anybody wait for that."""
+        if self._closed:  # nothing can be asked any more
+            results.cancel()
+            return
         task = asyncio.ensure_future(self._stop(results, request_id))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)

@@ -149,6 +149,20 @@ class EngineProcess:
         raise ServeError(f"the engine process could not start: {connection.last_words}")
 
     def _keep_running(self, connection: EngineConnection) -> None:
+        """Receive, and start the process again whenever it ends, until the owner stops. Whatever fails here is told.
+
+        Requests that nobody receives for would wait for ever, and keep the model from unloading.
+        """
+        try:
+            self._serve(connection)
+        except Exception as error:
+            self._log(f"outputs can no longer be received: {error!r}")
+            with self._lock:
+                current = self._connection
+            if current is not None:
+                self._detach(current)
+
+    def _serve(self, connection: EngineConnection) -> None:
         deaths = 0
         while True:
             started = time.monotonic()

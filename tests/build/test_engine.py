@@ -73,6 +73,14 @@ def test_nothing_is_found_for_what_is_not_there(copied: tuple[EngineStore, Path]
         EngineStore(Home(copied[0].folder / "other")).find(wanted)
 
 
+def test_the_engines_that_are_there_are_told_by_name(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    name = Engine.open(folder).manifest.name
+    with pytest.raises(UsageError) as caught:
+        store.find("zzz")
+    assert str(caught.value) == f"no engine is called 'zzz'; here are: {name} ({folder.name})"
+
+
 def test_a_name_that_two_engines_share_is_not_guessed(copied: tuple[EngineStore, Path]) -> None:
     store, folder = copied
     other = folder.with_name("0" * 16)

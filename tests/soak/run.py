@@ -36,7 +36,7 @@ from conftest import write_tiny_model  # the models of the tests
 
 STEADY, CHANGING = "steady", "changing"
 CLIENTS = 24
-KV_TOKENS = 1536
+KV_TOKENS = 768
 """Less than the requests of a full batch want."""
 PRESSURE = ("preemptions_total", "cached_tokens_total")
 LONGEST = 120

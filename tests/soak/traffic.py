@@ -26,10 +26,6 @@ _TEXT = "the engine stood in the roundhouse while rain fell on the yard and a tr
 _WORDS = tuple(_TEXT.split())
 _REFUSED_WELL = {"unavailable", "overloaded", "rate_limit_exceeded", "deadline", "timeout", "cancelled"}
 """How a request may end that asked for nothing wrong."""
-_TOOL = {
-    "type": "function",
-    "function": {"name": "whistle", "parameters": {"type": "object", "properties": {"s": {"type": "integer"}}}},
-}
 _PATIENCE_S = 0.5
 """What a client waits before it asks again, after it was told that its model is not there."""
 _BAD: tuple[dict[str, Any], ...] = (
@@ -71,7 +67,7 @@ class Traffic:
         wanted = {
             name: "left" if name.endswith("left") else "refused" if name.endswith("wrong") else "done" for name in self.kinds
         }
-        wanted["triton grpc, late"] = "deadline"
+        wanted["triton grpc, late"] = "timeout"
         each = [f"{model}, {name}: {outcome}" for model in sorted(self._always_there) for name, outcome in wanted.items()]
         return [what for what in each if not self.counts[what]]
 
@@ -128,9 +124,7 @@ class Traffic:
 
     async def _openai_chat(self, http: httpx.AsyncClient, model: str) -> str:
         body = {"model": model, "messages": [{"role": "user", "content": self._prompt()}], "max_tokens": self._longest}
-        body |= self._random.choice(
-            [{}, {"response_format": {"type": "json_object"}}, {"tools": [_TOOL], "tool_choice": "required"}]
-        )
+        body |= self._random.choice([{}, {"response_format": {"type": "json_object"}}])
         return self._told(await http.post(f"{self._at.openai}/chat/completions", json=body), "openai, chat")
 
     async def _openai_stream(self, http: httpx.AsyncClient, model: str, *, leave: bool) -> str:
@@ -216,12 +210,12 @@ class Traffic:
         return " ".join(_WORDS[: self._random.randrange(1, len(_WORDS))] * self._random.choice([1, 1, 2, 4]))
 
     def _max_tokens(self) -> int:
-        return min(self._longest, int(self._random.expovariate(1 / 20)))
+        return min(self._longest, int(self._random.expovariate(1 / 30)))
 
     def _sampling(self) -> SamplingParams:
-        pick = self._random.choice
+        pick, most = self._random.choice, self._max_tokens()
         return SamplingParams(
-            max_tokens=self._max_tokens(),
+            max_tokens=most,
             temperature=pick([0.0, 0.0, 0.7, 1.5]),
             top_p=pick([1.0, 0.9]),
             top_k=pick([0, 0, 20]),
@@ -232,7 +226,7 @@ class Traffic:
             ignore_eos=pick([True, False]),
             logprobs=pick([None, None, 0, 3]),
             n=pick([1, 1, 1, 2, 3]),
-            min_tokens=pick([0, 0, 2]),
+            min_tokens=min(most, pick([0, 0, 2])),
             stop_token_ids=pick([(), (40,)]),
             logit_bias=pick([{}, {50: 3.0, 60: -100.0}]),
             guide=pick([None] * 9 + [Guide(kind="regex", text="[a-z ]{3,60}")]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from ..json_schema import Schema
 from .form import ToolSchemas
@@ -56,7 +56,14 @@ class NamedTool(BaseModel):
     function: FunctionReference
 
 
-ToolChoice = Literal["none", "auto", "required"] | NamedTool
+def _form_of_choice(value: object) -> str:
+    return "function" if isinstance(value, dict | NamedTool) else "word"
+
+
+ToolChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag("word")] | Annotated[NamedTool, Tag("function")],
+    Discriminator(_form_of_choice),
+]
 
 
 def schemas_of(tools: list[Tool]) -> ToolSchemas:

@@ -51,7 +51,8 @@ def plan_tools(request: ChatRequest, form: ToolForm | None, *, template_takes_to
     if not tools:
         return ToolUse(request.guide)
     if not template_takes_tools:
-        raise _refused("tools", "this model's chat template has no place for tools")
+        way_out = "ask another model, or set tool_choice to none"
+        raise _refused("tools", f"this model's chat template has no place for tools; {way_out}")
     parallel = request.parallel_tool_calls is not False
     if request.tool_choice == "required" or isinstance(request.tool_choice, NamedTool):
         return _forced(request, tools, form, parallel)

@@ -18,6 +18,12 @@ from roundhouse.serve.openai.errors import ApiError, api_error_from_triton
 from roundhouse.serve.openai.messages import ChatMessage
 from roundhouse.serve.openai.triton_client import GenerationOptions, Piece
 
+
+def named(schema: object) -> tuple[Any, int, str]:
+    """A change to a request, with what becomes of it."""
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}, 400, "invalid_request"
+
+
 COMPLETION = {"model": "m", "prompt": "hi"}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 ROUTES = [("/completions", COMPLETION), ("/chat/completions", CHAT)]
@@ -63,7 +69,13 @@ def test_a_stream_that_breaks_says_so_and_does_not_end_as_done(
     [
         ("[invalid_request] min_tokens is 7; it must be at most max_tokens", "min_tokens"),
         ("[invalid_request] the prompt has 600 tokens; this engine takes at most 511", "prompt"),
-        ("[invalid_request] a stop string is empty", None),
+        ("[invalid_request] logit_bias: token id 99 does not exist; it must be in 0..9", "logit_bias"),
+        ("[invalid_request] stop_token_ids: token id 99 does not exist; it must be in 0..9", "stop_token_ids"),
+        ("[invalid_request] stop has 99 strings; at most 64 are allowed", "stop"),
+        ("[invalid_request] token id 99 is not in 0..9", "prompt"),
+        ("[invalid_request] the JSON schema cannot be followed: it is empty", "guide"),
+        ("[invalid_request] the regular expression cannot be followed: it is empty", "guide"),
+        ("[invalid_request] a request has no id", None),
         ("[unavailable] seed of trouble", None),
     ],
 )
@@ -78,13 +90,21 @@ def test_the_engines_errors_name_the_field(message: str, param: str | None) -> N
         ({"max_tokens": -1}, 400, "invalid_request", "max_tokens"),
         ({"max_tokens": "5"}, 400, "invalid_request", "max_tokens"),
         ({"stop": ""}, 400, "invalid_request", "stop"),
-        ({"stop": [""]}, 400, "invalid_request", "stop"),
+        ({"stop": [""]}, 400, "invalid_request", "stop[0]"),
         ({"n": 0}, 400, "invalid_request", "n"),
         ({"top_k": -1}, 400, "invalid_request", "top_k"),
         ({"logit_bias": {"x": 1}}, 400, "invalid_request", "logit_bias"),
         ({"temprature": 1}, 400, "invalid_request", "temprature"),
         ({"deadline_s": 0}, 400, "invalid_request", "deadline_s"),
         ({"response_format": {"type": "xml"}}, 400, "invalid_request", "response_format"),
+        ({"response_format": 5}, 400, "invalid_request", "response_format"),
+        ({"response_format": {"type": "json_schema"}}, 400, "invalid_request", "response_format.json_schema"),
+        (*named({}), "response_format.json_schema.name"),
+        (*named({"name": "n"}), "response_format.json_schema.schema"),
+        (*named({"name": "n", "schema": 5}), "response_format.json_schema.schema"),
+        (*named({"name": "n", "schema": {}, "stict": True}), "response_format.json_schema.stict"),
+        ({"stop_token_ids": [1, "a"]}, 400, "invalid_request", "stop_token_ids[1]"),
+        ({"stream_options": {"include_usge": True}}, 400, "invalid_request", "stream_options.include_usge"),
     ],
 )
 @pytest.mark.parametrize(("path", "body"), ROUTES)
@@ -121,10 +141,77 @@ def test_half_a_character_is_the_callers_error(http: httpx.Client, script: Scrip
     assert script.asked == []
 
 
-def test_a_body_that_is_not_json_is_a_400(http: httpx.Client) -> None:
-    response = http.post("/completions", content="{bad", headers={"Content-Type": "application/json"})
+@pytest.mark.parametrize("content", [b"{bad", b'{"model": "\xff"}', b"", b"[" * 200_000])
+def test_a_body_that_is_not_json_is_a_400(http: httpx.Client, content: bytes) -> None:
+    response = http.post("/completions", content=content, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
-    assert response.json()["error"]["message"] == "the body is not valid JSON"
+    assert response.json()["error"]["code"] == "invalid_request"
+    assert response.json()["error"]["message"] == ("the body is not valid JSON" if content else "this field is missing")
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "message"),
+    [
+        ("/completions", {"stop": ""}, "stop: an empty stop string is not allowed"),
+        ("/completions", {"stop": ["a", ""]}, "stop[1]: an empty stop string is not allowed"),
+        ("/completions", {"stop": 5}, "stop: it must be a string or a list of strings"),
+        ("/completions", {"prompt": 5}, "prompt: it must be a text, a list of token ids, or a list of several of one of them"),
+        ("/completions", {"prompt": [-1]}, "prompt[0]: Input should be greater than or equal to 0"),
+        ("/completions", {"prompt": ["a", 5]}, "prompt[1]: Input should be a valid string"),
+        ("/completions", {"prompt": [[1], [2, "a"]]}, "prompt[1][1]: Input should be a valid integer"),
+        ("/completions", {"temprature": 1}, "not supported here: temprature (did you mean 'temperature'?)"),
+        ("/completions", {"suffix": "a"}, "not supported here: suffix"),
+        ("/completions", {"xyz": "a"}, "not supported here: xyz"),
+        ("/completions", {"stream_options": {"x": 1}}, "stream_options.x: this field is not known"),
+        ("/chat/completions", {"tool_choice": 5}, "tool_choice: Input should be 'none', 'auto' or 'required'"),
+        ("/chat/completions", {"tool_choice": {"type": "function"}}, "tool_choice.function: this field is missing"),
+        (
+            "/chat/completions",
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}]},
+            "tools[0].function.parameters: it must be a JSON object",
+        ),
+        ("/chat/completions", {"tools": [{"type": "function", "function": {"name": "f"}}] * 2}, "two tools are called 'f'"),
+    ],
+)
+def test_it_is_said_what_is_wrong(http: httpx.Client, path: str, changes: Any, message: str) -> None:
+    response = http.post(path, json=dict(ROUTES)[path] | changes)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == message
+
+
+SCHEMA, TOOL = {"name": "n", "schema": {}}, {"type": "function", "function": {"name": "f"}}
+OTHER_TOOL = {"type": "function", "function": {"name": "g"}}
+BAD_GUIDE = "[invalid_request] the JSON schema cannot be followed: it is bad"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "failure", "param"),
+    [
+        ("/completions", {"guided_regex": "["}, "[invalid_request] the regular expression cannot be followed", "guided_regex"),
+        ("/completions", named(SCHEMA)[0], BAD_GUIDE, "response_format"),
+        ("/completions", {"prompt": [99]}, "[invalid_request] token id 99 is not in 0..9", "prompt"),
+        ("/chat/completions", {}, "[invalid_request] the prompt has 600 tokens", "messages"),
+        ("/chat/completions", named(SCHEMA)[0], BAD_GUIDE, "response_format"),
+        ("/chat/completions", {"tools": [TOOL], "tool_choice": "required"}, BAD_GUIDE, "tools[0].function.parameters"),
+        ("/chat/completions", {"tools": [TOOL, OTHER_TOOL], "tool_choice": "required"}, BAD_GUIDE, "tools"),
+        ("/chat/completions", {"tools": [TOOL]} | named(SCHEMA)[0], BAD_GUIDE, "tools"),
+        ("/chat/completions", {"tools": [TOOL], "tool_choice": "none"} | named(SCHEMA)[0], BAD_GUIDE, "response_format"),
+    ],
+)
+def test_what_only_the_engine_sees_names_the_requests_own_field(
+    http: httpx.Client, script: Script, path: str, fields: Any, failure: str, param: str
+) -> None:
+    script.answers = [failure]
+    error = http.post(path, json=dict(ROUTES)[path] | fields).json()["error"]
+    assert (error["param"], error["message"]) == (param, failure.removeprefix("[invalid_request] "))
+
+
+def test_too_many_answers_are_refused_with_the_reason(http: httpx.Client, script: Script) -> None:
+    script.answers = ["[invalid_request] n is 9; it must be in 1..8"]
+    error = http.post("/completions", json=COMPLETION | {"n": 9}).json()["error"]
+    assert error["param"] == "n"
+    assert "n is 9; it must be in 1..8" in error["message"]
+    assert "max_batch_size" in error["message"]
 
 
 @pytest.mark.parametrize(("path", "body"), ROUTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from roundhouse.__main__ import app
@@ -15,25 +16,34 @@ from roundhouse.serve import deployment
 from roundhouse.serve.openai.tools import FORM_NAMES
 
 
-@pytest.mark.parametrize("name", ["xml", "Hermes", ""])
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The deployments that would be served."""
+    made: list[Any] = []
+    monkeypatch.setattr(deployment, "run_deployment", lambda each, on_ready: made.append(each))
+    return made
+
+
+def serve(engine: Engine, home: Home, form: str) -> Result:
+    return CliRunner().invoke(app, ["serve", str(engine.folder), "--tool-form", form, "--home", str(home.path)])
+
+
+@pytest.mark.parametrize("form", ["xml", "Hermes", ""])
 def test_a_form_that_there_is_not_is_refused_with_those_that_there_are(
-    tiny_engine: Engine, session_home: Home, name: str
+    tiny_engine: Engine, session_home: Home, served: list[Any], form: str
 ) -> None:
-    asked = ["serve", str(tiny_engine.folder), "--tool-form", name, "--home", str(session_home.path)]
-    refused = CliRunner().invoke(app, asked).exception
+    refused = serve(tiny_engine, session_home, form).exception
     assert isinstance(refused, UsageError)
-    assert str(refused) == f"there is no tool form {name!r}\nKnown are {', '.join(FORM_NAMES)}."
+    assert str(refused) == f"there is no tool form {form!r}\nKnown are {', '.join(FORM_NAMES)}."
+    assert served == []
 
 
-@pytest.mark.parametrize("name", FORM_NAMES)
+@pytest.mark.parametrize("form", FORM_NAMES)
 def test_a_form_that_there_is_reaches_the_deployment(
-    tiny_engine: Engine, session_home: Home, monkeypatch: pytest.MonkeyPatch, name: str
+    tiny_engine: Engine, session_home: Home, served: list[Any], form: str
 ) -> None:
-    served: list[Any] = []
-    monkeypatch.setattr(deployment, "run_deployment", lambda made, on_ready: served.append(made))
-    asked = ["serve", str(tiny_engine.folder), "--tool-form", name, "--home", str(session_home.path)]
-    assert CliRunner().invoke(app, asked).exit_code == 0
-    assert served[0]._tool_form.name == name
+    assert serve(tiny_engine, session_home, form).exit_code == 0
+    assert served[0]._tool_form.name == form
 
 
 def test_the_help_names_every_form() -> None:

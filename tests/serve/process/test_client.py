@@ -16,6 +16,7 @@ import pytest
 from roundhouse.errors import ServeError
 from roundhouse.serve.engine.request import Chunk, Failure, Guide, Output, Request, SamplingParams
 from roundhouse.serve.process.client import EngineProcess, restart_delay
+from roundhouse.serve.process.pacing import Pacer
 
 TIMEOUT_S = 30
 
@@ -238,3 +239,21 @@ def test_stop_works_while_a_restart_is_due(engine: EngineProcess) -> None:
 
 def test_restart_delays_double_up_to_half_a_minute() -> None:
     assert [restart_delay(deaths) for deaths in range(1, 8)] == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_when_outputs_can_no_longer_be_received_everybody_is_told(
+    engine: EngineProcess, logged: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> list[Output]:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(Pacer, "take", broken)
+    outputs = ask(engine, "one")
+    failure = outputs.get(timeout=TIMEOUT_S)
+    assert isinstance(failure, Failure)
+    assert failure.code == "unavailable"
+    assert "outputs can no longer be received: ZeroDivisionError('a fault of ours')" in logged
+    assert engine.pid is None
+    refused = ask(engine, "two").get(timeout=TIMEOUT_S)
+    assert isinstance(refused, Failure)
+    assert refused.code == "unavailable"
