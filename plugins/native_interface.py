@@ -1,4 +1,4 @@
-"""``native/attention.h`` and ``native/linear.h`` for ctypes: loading the library, its structures and its codes.
+"""``native/attention.h``, ``linear.h`` and ``page_guard.h`` for ctypes: loading the library, its structures and its codes.
 
 What they mean is said there.
 """
@@ -13,7 +13,19 @@ from roundhouse.errors import SetupError
 
 from .native_library import compiled_library
 
-__all__ = ["Batch", "Code", "Fault", "Layer", "Linear", "LinearKind", "Pool", "Product", "Tokens", "load_kernels"]
+__all__ = [
+    "Batch",
+    "Code",
+    "Fault",
+    "GuardTables",
+    "Layer",
+    "Linear",
+    "LinearKind",
+    "Pool",
+    "Product",
+    "Tokens",
+    "load_kernels",
+]
 
 
 def load_kernels(cache: Path) -> ctypes.CDLL:
@@ -31,6 +43,8 @@ def load_kernels(cache: Path) -> ctypes.CDLL:
     library.rh_paged_attention.restype = ctypes.c_int32
     library.rh_linear.argtypes = [ctypes.c_void_p] * 2
     library.rh_linear.restype = ctypes.c_int32
+    library.rh_page_guard.argtypes = [ctypes.c_void_p] * 2
+    library.rh_page_guard.restype = ctypes.c_int32
     return library
 
 
@@ -137,4 +151,18 @@ class Product(ctypes.Structure):
         ("output", ctypes.c_void_p),
         ("rows", ctypes.c_int32),
         ("float_output", ctypes.c_int32),
+    )
+
+
+class GuardTables(ctypes.Structure):
+    """``RhPageGuard``."""
+
+    _fields_ = (
+        ("page_table", ctypes.c_void_p),
+        ("page_count", ctypes.c_void_p),
+        ("expected_tags", ctypes.c_void_p),
+        ("page_tags", ctypes.c_void_p),
+        ("rows", ctypes.c_int32),
+        ("columns", ctypes.c_int32),
+        ("pages", ctypes.c_int32),
     )
