@@ -35,19 +35,12 @@ class TorchPageGuard:
     ) -> list[tuple[int, int]]:
         import torch
 
-        pages, columns = len(page_tags), page_table.shape[1]
+        from .torch_guard import torch_page_guard
+
         # On the CPU this shares the tracker's memory: nothing is copied.
         tags = torch.from_numpy(page_tags).to(page_table.device)
-        counted = torch.arange(columns, device=page_table.device)[None] < page_count[:, None]
-        in_range = (page_table >= 0) & (page_table < pages)
-        # Any page stands in for one out of range, and any row of tags for an empty table: `in_range` decides there.
-        found = tags[page_table.clamp(0, pages - 1).long()] if pages else expected_tags
-        bad = torch.cat((counted & (~in_range | (found != expected_tags)), (page_count > columns)[:, None]), dim=1)
-        wrong = bad.any(1) | (page_count < 0)
-        if not bool(wrong.any()):
-            return []
-        first = torch.where(page_count < 0, 0, bad.int().argmax(1))
-        return [(row, int(first[row])) for row in wrong.nonzero().flatten().tolist()]
+        first_bad = torch_page_guard(page_table, page_count, expected_tags, tags).tolist()
+        return [(row, column) for row, column in enumerate(first_bad) if column >= 0]
 
 
 class NullGuard:

@@ -1,4 +1,4 @@
-"""The native page guard on torch's tensors: the CPU's from the kernels compiled on demand, CUDA's from a library CMake built."""
+"""The native page guard on torch's tensors: the CPU's from the kernels compiled on demand, CUDA's from CMake's library."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def load_cuda_guard(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise SetupError(f"the CUDA page guard cannot be loaded: {error}", hint="docs/native.md says how it is built.") from None
+        hint = "docs/native.md says how it is built."
+        raise SetupError(f"the CUDA page guard cannot be loaded: {error}", hint=hint) from None
     library.rh_page_guard_cuda.argtypes = [ctypes.c_void_p] * 3
     library.rh_page_guard_cuda.restype = ctypes.c_int32
     return library

@@ -1,4 +1,4 @@
-"""The page-tag guard in plain torch operations, for whatever device the tables are on, and what every guard's tables must be."""
+"""The page-tag guard in plain torch operations, on whatever device the tables are, and what every guard's tables must be."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def test_the_wheel_holds_every_room(built: Path) -> None:
         "roundhouse/build/texts/calibration.txt",
         "roundhouse/build/texts/held_out.txt",
     }
-    assert {name for name in names if name.endswith((".cpp", ".h"))} == {
-        f"roundhouse/plugins/native/{source.name}" for source in (ROOT / "plugins" / "native").iterdir()
-    }
+    native = {name for name in names if name.startswith("roundhouse/plugins/native/")}
+    assert native == {f"roundhouse/{path.relative_to(ROOT)}" for path in (ROOT / "plugins/native").rglob("*") if path.is_file()}
+    assert {Path(name).suffix for name in native} == {".cpp", ".cu", ".cuh", ".h", ".txt"}
 
 
 def test_the_sdist_is_enough_to_build_the_wheel(built: Path) -> None:

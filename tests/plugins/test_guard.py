@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
+from guard_tables import tables
 from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 from roundhouse.plugins.guard import NullGuard, TorchPageGuard
 from roundhouse.plugins.page_tag import first_bad_columns
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], ...]:
-    rows, columns, pages = draw(st.integers(0, 5)), draw(st.integers(0, 6)), draw(st.integers(0, 8))
-    small = st.integers(-2, 9)  # pages, counts and tags in range and a little outside
-    table = draw(npst.arrays(np.int32, (rows, columns), elements=small))
-    count = draw(npst.arrays(np.int32, (rows,), elements=small))
-    tags = draw(npst.arrays(np.int32, (pages,), elements=st.integers(0, 2**31 - 1)))
-    expected = np.zeros((rows, columns), dtype=np.int32)
-    in_range = (table >= 0) & (table < pages)
-    expected[in_range] = tags[table[in_range]]  # mostly right, then made wrong in places
-    wrong = draw(npst.arrays(np.bool_, (rows, columns), elements=st.integers(0, 9).map(lambda n: n == 0)))
-    return table, count, np.where(wrong, expected ^ 1, expected).astype(np.int32), tags
 
 
 def one_by_one(table: Any, count: Any, expected: Any, tags: Any) -> list[int]:

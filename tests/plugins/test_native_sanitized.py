@@ -13,7 +13,7 @@ from roundhouse.errors import SetupError
 from roundhouse.plugins.native_library import FLAGS, SOURCES, Compiler, find_compiler
 
 DRIVERS = Path(__file__).parent / "support"
-KERNELS = ("attention", "linear")
+KERNELS = ("attention", "linear", "page_guard")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GLIBCXX_ASSERTIONS", "-O0", "-g")
 NOT_FOR_A_PROGRAM = ("-shared", "-fPIC", "-O3")
 
@@ -56,7 +56,18 @@ def test_no_read_or_write_beside_a_buffer_and_no_undefined_behaviour(compiler: C
     run(tmp_path, seed=1)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_cuda_guard_s_source_reads_only_its_arrays_and_is_right(compiler: Compiler, tmp_path: Path) -> None:
+    """A block's threads as threads of the CPU: see ``support/cuda_on_cpu/cuda_runtime.h``."""
+    driver, out = str(DRIVERS / "page_guard_cuda_driver.cpp"), str(tmp_path / "driver")
+    folders = [f"-I{DRIVERS / 'cuda_on_cpu'}", f"-I{SOURCES}"]
+    built = call(compiler, "-std=c++17", "-pthread", *SANITIZERS, *folders, driver, "-o", out)
+    if "cannot find -l" in built.stderr:
+        pytest.skip(f"this compiler has no sanitizers: {built.stderr.strip()[-200:]}")
+    assert built.returncode == 0, built.stderr
+    run(tmp_path, seed=1)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "page_guard"])
 @pytest.mark.parametrize("lanes", [4, 16])
 def test_vectors_of_other_widths_compute_the_same(compiler: Compiler, tmp_path: Path, kernel: str, lanes: int) -> None:
     build(compiler, tmp_path, kernel, "-O1", f"-DROUNDHOUSE_LANES={lanes}", "-Wno-psabi")
