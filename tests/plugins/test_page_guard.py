@@ -77,7 +77,9 @@ def test_tables_with_gaps_are_taken_as_they_read(kernels: ctypes.CDLL, inputs: T
 @given(inputs=tables())
 def test_rows_may_begin_at_any_alignment(kernels: ctypes.CDLL, inputs: Tables) -> None:
     for offset in range(4):
-        moved = tuple(np.concatenate((np.zeros(offset, np.int32), each.ravel()))[offset:].reshape(each.shape) for each in inputs)
+        moved = tuple(
+            np.concatenate((np.zeros(offset, np.int32), each.ravel()))[offset:].reshape(each.shape) for each in inputs
+        )
         assert_defined(CpuGuard(kernels), moved)  # type: ignore[arg-type]
 
 
