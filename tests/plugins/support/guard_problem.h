@@ -13,7 +13,7 @@ namespace {
 
 class Array {
 public:
-    explicit Array(int64_t size) : offset_(pick(0, 3)), memory_(offset_ + size) {}
+    explicit Array(int64_t size, int offset = pick(0, 3)) : offset_(offset), memory_(offset + size) {}
     int32_t *data() { return memory_.data() + offset_; }
     const int32_t *data() const { return memory_.data() + offset_; }
 
@@ -28,9 +28,10 @@ int32_t broken(int32_t limit) {
 }
 
 struct GuardProblem {
-    int32_t rows = pick(0, 5), columns = pick(0, 3) ? pick(0, 40) : pick(500, 2100), pages = pick(0, 4) ? pick(1, 60) : 0;
-    int faults = pick(0, 3);
-    Array table{int64_t(rows) * columns}, count{rows}, expected{int64_t(rows) * columns}, tags{pages}, first_bad{rows};
+    int32_t rows = pick(0, 5), columns = pick(0, 3) ? pick(0, 40) : pick(500, 2100), pages = pick(0, 9) ? pick(1, 60) : 0;
+    int alignment = pick(0, 3);  // mostly of both large arrays, as in a batch
+    Array table{int64_t(rows) * columns, alignment}, count{rows};
+    Array expected{int64_t(rows) * columns, pick(0, 4) ? alignment : pick(0, 3)}, tags{pages}, first_bad{rows};
 
     GuardProblem() {
         for (int32_t page = 0; page < pages; page++) tags.data()[page] = pick(1, INT_MAX);
@@ -39,12 +40,21 @@ struct GuardProblem {
             table.data()[cell] = page;
             expected.data()[cell] = pages ? tags.data()[page] : 0;
         }
-        for (int32_t row = 0; row < rows; row++) count.data()[row] = pick(0, 4) ? pick(0, columns) : broken(columns);
-        if (rows && columns)
-            for (int fault = 0; fault < faults; fault++) {
-                const int64_t cell = int64_t(pick(0, rows - 1)) * columns + pick(0, columns - 1);
-                pick(0, 1) ? table.data()[cell] = broken(pages) : expected.data()[cell] ^= 1 << pick(0, 31);
-            }
+        for (int32_t row = 0; row < rows; row++) {
+            count.data()[row] = pick(0, 5) ? columns - pick(0, columns < 5 ? columns : 5) : broken(columns);
+            if (columns && pick(0, 5)) break_cell(int64_t(row) * columns + column_to_break());
+        }
+    }
+
+    // Often near an end of the row, where loops begin and end.
+    int32_t column_to_break() const {
+        const int32_t at = pick(0, columns < 9 ? columns - 1 : 8);
+        const int32_t places[] = {at, columns - 1 - at, pick(0, columns - 1)};
+        return places[pick(0, 2)];
+    }
+
+    void break_cell(int64_t cell) {
+        pick(0, 1) ? table.data()[cell] = broken(pages) : expected.data()[cell] ^= 1 << pick(0, 30);
     }
 
     RhPageGuard guard() const { return {table.data(), count.data(), expected.data(), tags.data(), rows, columns, pages}; }

@@ -105,8 +105,9 @@ int main() {
     const bool named = !std::strcmp(core.getPluginName(), creator.getPluginName()) &&
                        !std::strcmp(core.getPluginName(), "KvPageGuard") && !std::strcmp(core.getPluginNamespace(), "") &&
                        !std::strcmp(core.getPluginVersion(), creator.getPluginVersion());
-    const bool right = check(count == 1 && named && attached, "names") && check(runtime.getFieldsToSerialize()->nbFields == 0, "fields") &&
-                       check(right_formats(build), "formats") && check(right_outputs(build), "outputs") &&
+    const bool right = check(count == 1 && named && attached, "names") &&
+                       check(runtime.getFieldsToSerialize()->nbFields == 0, "fields") && check(right_formats(build), "formats") &&
+                       check(right_outputs(build), "outputs") &&
                        check(refuses_shapes(runtime), "shapes") && check(right_answers(runtime), "answers");
     if (right) std::puts("agreed");
     return !right;
