@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 Tables = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 """page_table, page_count, expected_tags, page_tags."""
@@ -16,13 +15,19 @@ _LIMITS = (-(2**31), -1, 2**31 - 1)
 
 @st.composite
 def tables(draw: st.DrawFn) -> Tables:
+    """Small ones, with pages, counts and tags in range, a little outside and far outside."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
     rows, columns, pages = draw(st.integers(0, 5)), draw(st.integers(0, 9)), draw(st.integers(0, 8))
-    small = st.one_of(st.integers(-2, 9), st.sampled_from(_LIMITS))  # in range and a little or far outside
-    table = draw(npst.arrays(np.int32, (rows, columns), elements=small))
-    count = draw(npst.arrays(np.int32, (rows,), elements=small))
-    tags = draw(npst.arrays(np.int32, (pages,), elements=st.integers(0, 2**31 - 1)))
-    wrong = draw(npst.arrays(np.bool_, (rows, columns), elements=st.integers(0, 9).map(lambda n: n == 0)))
-    return table, count, _expected(table, tags, wrong), tags
+    odd, odd_counts, wrong_tags = (draw(st.sampled_from((0.0, 0.1, 0.5))) for _ in range(3))
+
+    def some(high: int, shape: tuple[int, ...], outside: float) -> np.ndarray[Any, Any]:
+        values = random.integers(0, max(high, 1), shape, dtype=np.int32)
+        strange = random.choice(np.array([*_LIMITS, -2, high, high + 1], dtype=np.int32), shape)
+        return np.where(random.random(shape) < outside, strange, values).astype(np.int32)
+
+    table, count = some(pages, (rows, columns), odd), some(columns + 1, (rows,), odd_counts)
+    tags = random.integers(0, 2**31 - 1, pages, dtype=np.int32)
+    return table, count, _expected(table, tags, random.random((rows, columns)) < wrong_tags), tags
 
 
 @st.composite
