@@ -43,8 +43,8 @@ _MARKS: dict[State, tuple[str, str]] = {
 _MIN_DISK = 5 << 30
 _MIN_SHM = 64 << 20
 _MIN_MEMORY = 2 << 30
-_WITHOUT_KERNELS = "which takes 3 to 40 times as long with FP8 pages"
-"""Measured on two cores with AVX2, at the demo model's shape: decode of 1 to 32 requests, prompts up to 1,024 tokens."""
+_WITHOUT_KERNELS = "and a step takes two to three times as long"
+"""Measured on two cores with AVX2 with the demo's engine: prompts of 128 tokens and decoding, 1 and 8 requests at once."""
 
 
 class Finding(BaseModel):

@@ -37,7 +37,8 @@ def check_sampling(params: SamplingParams, *, vocab: int | None = None, max_answ
     _check_ends(params)
     _check_token_ids("stop_token_ids", params.stop_token_ids, vocab)
     _check_token_ids("logit_bias", params.logit_bias, vocab)
-    _range("n", params.n, 1, max_answers)
+    if not 1 <= params.n <= max_answers:
+        raise _invalid("n", params.n, f"in 1..{max_answers}, the answers that can be drawn at once (max_batch_size)")
     if params.logprobs is not None:
         _range("logprobs", params.logprobs, 0, _MOST_LOGPROBS)
     if params.seed is not None and not 0 <= params.seed < 2**64:

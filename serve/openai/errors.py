@@ -78,8 +78,6 @@ def api_error_from_triton(text: str) -> ApiError:
         return ApiError(_INTERNAL, text, code="internal")
     word = message.removeprefix("the ").partition(" ")[0].removesuffix(":")
     param = _MEANT.get(word, word if word in SamplingParams.__struct_fields__ else None) if code == "invalid_request" else None
-    if param == "n":
-        message += ", the answers that it can draw at once (its max_batch_size)"
     return ApiError(_STATUS.get(code, _INTERNAL), message, code=_CODES.get(code, code), param=param)
 
 

@@ -35,6 +35,6 @@ def test_it_says_why_they_do_not_compile_and_what_that_costs(tmp_path: Path, mon
     native = found["native kernels"]
     assert native.state == "limited"
     assert native.detail.startswith(
-        "CXX=no-such-compiler: no such command; attention and linears run in plain torch, which takes"
+        "CXX=no-such-compiler: no such command; attention and linears run in plain torch, and a step takes"
     )
     assert "Install g++" in native.remedy

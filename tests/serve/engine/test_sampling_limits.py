@@ -48,8 +48,8 @@ NAN, INF = float("nan"), float("inf")
         ({"seed": 2**64}, "seed is 18446744073709551616"),
         ({"logprobs": 21}, "logprobs is 21; it must be in 0..20"),
         ({"logprobs": -1}, "logprobs is -1"),
-        ({"n": 0}, "n is 0; it must be in 1..4"),
-        ({"n": 5}, "n is 5; it must be in 1..4"),
+        ({"n": 0}, "n is 0; it must be in 1..4, the answers that can be drawn at once (max_batch_size)"),
+        ({"n": 5}, "n is 5; it must be in 1..4, the answers that can be drawn at once (max_batch_size)"),
         ({"guide": Guide(kind="json_schema", text="{")}, "the JSON schema cannot be followed: it is not valid JSON"),
     ],
 )

@@ -206,14 +206,6 @@ def test_what_only_the_engine_sees_names_the_requests_own_field(
     assert (error["param"], error["message"]) == (param, failure.removeprefix("[invalid_request] "))
 
 
-def test_too_many_answers_are_refused_with_the_reason(http: httpx.Client, script: Script) -> None:
-    script.answers = ["[invalid_request] n is 9; it must be in 1..8"]
-    error = http.post("/completions", json=COMPLETION | {"n": 9}).json()["error"]
-    assert error["param"] == "n"
-    assert "n is 9; it must be in 1..8" in error["message"]
-    assert "max_batch_size" in error["message"]
-
-
 @pytest.mark.parametrize(("path", "body"), ROUTES)
 def test_a_schema_nested_without_end_is_a_400(http: httpx.Client, path: str, body: Any) -> None:
     deep = '{"a":' * 500 + "1" + "}" * 500
