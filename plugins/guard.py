@@ -28,18 +28,18 @@ class PageGuard(Protocol):
 
 
 class TorchPageGuard:
-    """The comparison in plain torch operations, on whatever device the tables are."""
+    """The comparison as the operation that torch knows: native where kernels are, on whatever device the tables are."""
 
     def bad_rows(
         self, page_table: torch.Tensor, page_count: torch.Tensor, expected_tags: torch.Tensor, page_tags: Int32Array
     ) -> list[tuple[int, int]]:
         import torch
 
-        from .torch_guard import torch_page_guard
+        from .page_guard_op import page_guard
 
         # On the CPU this shares the tracker's memory: nothing is copied.
         tags = torch.from_numpy(page_tags).to(page_table.device)
-        first_bad = torch_page_guard(page_table, page_count, expected_tags, tags).tolist()
+        first_bad = page_guard(page_table, page_count, expected_tags, tags).tolist()
         return [(row, column) for row, column in enumerate(first_bad) if column >= 0]
 
 

@@ -15,6 +15,7 @@ from .engine.request import Failure, Request, SamplingParams
 from .openai.chat import load_chat_template
 from .openai.schemas import ChatMessage
 from .settings import EngineSettings, Overrides
+from .threads import prepare_threads
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
@@ -67,6 +68,7 @@ def generate(
         UsageError: the prompt or a parameter is impossible, or ``chat`` with a tokenizer without a template.
         RequestError: the engine could not finish the request.
     """
+    prepare_threads()
     from .runtimes import create_loop
 
     if chat and not engine.manifest.chat:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from roundhouse.errors import SetupError
+from roundhouse.plugins.native_guard import CpuGuard
 from roundhouse.plugins.native_interface import load_kernels
+from roundhouse.plugins.page_guard_op import use_kernels
 
 from .attention import Attention
 from .native_attention import NativePagedAttention
@@ -26,18 +28,22 @@ KernelChoice = Literal["auto", "native", "torch"]
 def find_kernels(choice: KernelChoice, cache: Path) -> ctypes.CDLL | None:
     """The native kernels, compiled first where ``cache`` does not have them; None where plain torch is to run.
 
+    From then on the page guard of this process is native, too: it says the same whichever way it runs.
+
     Raises:
         SetupError: ``native`` was asked for and cannot be had.
     """
     if choice == "torch":
         return None
     try:
-        return load_kernels(cache)
+        kernels = load_kernels(cache)
     except SetupError as error:
         if choice == "native":
             raise
         _log.warning("attention and linears run in plain torch, which is slow: %s. %s", error.message, error.hint or "")
         return None
+    use_kernels("cpu", CpuGuard(kernels))
+    return kernels
 
 
 def create_attention(pages: KvPages, choice: KernelChoice, kernels: ctypes.CDLL | None) -> Attention:

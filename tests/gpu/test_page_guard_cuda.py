@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from guard_tables import Tables, long_tables, tables
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from native_build import NativeBuild
 
@@ -34,7 +34,6 @@ def on_gpu(inputs: Tables) -> list[torch.Tensor]:
     return [torch.from_numpy(each).cuda() for each in inputs]
 
 
-@settings(deadline=None)
 @given(inputs=st.one_of(tables(), long_tables()), offset=st.integers(0, 3))
 def test_it_agrees_with_the_definition_at_any_alignment(guard: FirstBad, inputs: Tables, offset: int) -> None:
     moved = [torch.cat((each.new_zeros(offset), each.flatten()))[offset:].view(each.shape) for each in on_gpu(inputs)]

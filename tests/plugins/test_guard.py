@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from guard_tables import tables
-from hypothesis import given, settings
+from hypothesis import given
 
 from roundhouse.plugins.guard import NullGuard, TorchPageGuard
 from roundhouse.plugins.page_tag import first_bad_columns
@@ -30,13 +30,11 @@ def one_by_one(table: Any, count: Any, expected: Any, tags: Any) -> list[int]:
     return found
 
 
-@settings(deadline=None)
 @given(tables())
 def test_the_definition_agrees_with_a_cell_by_cell_loop(inputs: Any) -> None:
     assert first_bad_columns(*inputs).tolist() == one_by_one(*inputs)
 
 
-@settings(deadline=None)
 @given(tables())
 def test_the_torch_guard_agrees_with_the_definition(inputs: Any) -> None:
     table, count, expected, tags = inputs
@@ -45,7 +43,6 @@ def test_the_torch_guard_agrees_with_the_definition(inputs: Any) -> None:
     assert bad == [(row, column) for row, column in enumerate(first.tolist()) if column >= 0]
 
 
-@settings(deadline=None)
 @given(tables())
 def test_the_null_guard_finds_nothing(inputs: Any) -> None:
     table, count, expected, tags = inputs
