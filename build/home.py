@@ -23,6 +23,11 @@ class Home:
         return self.path / "engines"
 
     @property
+    def integrity_events(self) -> Path:
+        """Every row that an engine's page check stopped, one JSON object a line."""
+        return self.path / "logs" / "integrity-events.jsonl"
+
+    @property
     def cache(self) -> Path:
         """What can be made again: imported models, laid-out Triton backends."""
         return self.path / "cache"

@@ -15,11 +15,13 @@ from roundhouse.errors import RecipeError
 
 from .recipe_yaml import is_manageable, parse_yaml
 
-__all__ = ["Calibration", "Guard", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
+__all__ = ["GUARD_SAMPLE", "Calibration", "Guard", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
 
 Target = Literal["torch", "tensorrt", "trtllm-pytorch"]
 Weights = Literal["bf16", "fp8", "int4_awq", "w4a8_awq", "nvfp4", "as_is"]
 Guard = Literal["off", "tags", "tags+content"]
+GUARD_SAMPLE = 0.02
+"""``guard_sample`` when a recipe with ``guard: tags+content`` has none."""
 
 
 _ENDLESS = 2**63
@@ -94,7 +96,7 @@ class Recipe(_Keys):
     kv_cache_bytes: int | None = Field(default=None, ge=1)
     kv_cache_tokens: int | None = Field(default=None, ge=1)
     guard: Guard = "tags"
-    guard_sample: float = Field(default=0.0, ge=0, le=1)
+    guard_sample: float | None = Field(default=None, ge=0, le=1)
     calibration: Calibration = Calibration()
     seed: int = Field(default=0, ge=0, lt=2**63)
     target_options: dict[str, JsonValue] = Field(default_factory=dict)
@@ -106,6 +108,8 @@ class Recipe(_Keys):
             raise ValueError(f"{' and '.join(given)} exclude each other; keep one")
         if self.guard_sample and self.guard != "tags+content":
             raise ValueError(f"guard_sample belongs to guard: tags+content, and guard is {self.guard}")
+        if self.guard_sample == 0 and self.guard == "tags+content":
+            raise ValueError("guard_sample 0 would compare no page; give a share above 0, or guard: tags")
         if self.group_size != "auto" and self.group_size < 1:
             raise ValueError(f"group_size {self.group_size} is not a positive number")
         return self

@@ -22,7 +22,10 @@ _Engines = Annotated[list[str], typer.Argument(metavar="ENGINE...", help="Ids of
 _Host = Annotated[
     str, typer.Option(help="Address to listen on. API keys guard only the front, nothing guards Triton's ports: keep it local.")
 ]
-_Guard = Annotated[str | None, typer.Option(help="Page tags: off or tags. Default: the recipe's.")]
+_Guard = Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")]
+_GuardSample = Annotated[
+    float | None, typer.Option(help="With tags+content: share of pages whose content is checked before a step, up to 1.")
+]
 _Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
 _Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]
 _KvTokens = Annotated[int | None, typer.Option(help="KV cache size in tokens.")]
@@ -53,6 +56,7 @@ def generate(
     raw: Annotated[bool, typer.Option("--raw", help="Continue the prompt as it is, without the chat template.")] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Run in float32: slow, the oracle of the fast path.")] = False,
     guard: _Guard = None,
+    guard_sample: _GuardSample = None,
     max_seq_len: _Seq = None,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -68,7 +72,7 @@ def generate(
     sampling = SamplingParams(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, stop=tuple(stop or ())
     )
-    overrides = _overrides(guard=guard, max_seq_len=max_seq_len, max_batch_size=1)
+    overrides = _overrides(guard=guard, guard_sample=guard_sample, max_seq_len=max_seq_len, max_batch_size=1)
     answer = run(
         found,
         prompt,
@@ -94,6 +98,7 @@ def serve(
     openai: Annotated[int, typer.Option(help="Port of the OpenAI-compatible front; 0 takes a free one.")] = 9000,
     host: _Host = "127.0.0.1",
     guard: _Guard = None,
+    guard_sample: _GuardSample = None,
     max_batch_size: _Batch = None,
     max_seq_len: _Seq = None,
     max_num_tokens: Annotated[int | None, typer.Option(help="Tokens of one step; longer prompts are cut into chunks.")] = None,
@@ -127,6 +132,7 @@ def serve(
     place = home_at(home)
     overrides = _overrides(
         guard=guard,
+        guard_sample=guard_sample,
         max_batch_size=max_batch_size,
         max_seq_len=max_seq_len,
         max_num_tokens=max_num_tokens,

@@ -10,7 +10,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.planner.kv_budget import KvBudget, kv_budget
 from roundhouse.build.planner.kv_layout import layout_for
 from roundhouse.build.planner.plan import Plan
-from roundhouse.build.recipe import Recipe, recipe_from
+from roundhouse.build.recipe import GUARD_SAMPLE, Guard, Recipe, recipe_from
 from roundhouse.errors import UsageError
 
 __all__ = ["EngineSettings", "Overrides"]
@@ -35,7 +35,8 @@ class Overrides(BaseModel):
     memory_fraction: float | None = Field(default=None, gt=0, le=1)
     kv_cache_bytes: int | None = Field(default=None, ge=1)
     kv_cache_tokens: int | None = Field(default=None, ge=1)
-    guard: Literal["off", "tags"] | None = None
+    guard: Guard | None = None
+    guard_sample: float | None = Field(default=None, gt=0, le=1)
     prefix_reuse: bool | None = None
     max_waiting: int | None = Field(default=None, ge=1)
     kernels: Literal["auto", "native", "torch"] | None = None
@@ -54,7 +55,9 @@ class EngineSettings(BaseModel):
     max_batch_size: int
     max_seq_len: int
     max_num_tokens: int
-    guard: Literal["off", "tags"]
+    guard: Guard
+    guard_sample: float = GUARD_SAMPLE
+    """With ``tags+content``: how likely each page of a batch is compared with what was written into it, before each step."""
     precision: Literal["engine", "reference"] = "engine"
     prefix_reuse: bool = True
     """Whether full pages are kept to be found by prompts that begin alike."""
@@ -103,6 +106,7 @@ class EngineSettings(BaseModel):
                 max_seq_len=max_seq_len,
                 max_num_tokens=recipe.max_num_tokens,
                 guard=recipe.guard,
+                guard_sample=recipe.guard_sample or GUARD_SAMPLE,
                 precision=precision,
                 kv=kv,
                 **overrides.model_dump(include=set(_SERVING_KEYS), exclude_none=True),
@@ -121,4 +125,6 @@ def _override(recipe: Recipe, overrides: Overrides) -> Recipe:
     kept = recipe.model_dump()
     if any(key in changes for key in _MEMORY_KEYS):
         kept.update(dict.fromkeys(_MEMORY_KEYS))
+    if changes.get("guard", "tags+content") != "tags+content":
+        kept["guard_sample"] = None  # the recipe's sample belongs to the level that is overridden
     return recipe_from({**kept, **changes}, where="settings")

@@ -17,6 +17,7 @@ from ..settings import EngineSettings
 from .answers import make_answers
 from .batch import StepBatch
 from .guides import GuideCompiler
+from .integrity import Integrity, IntegrityEvent, Mismatch, create_integrity, mismatch_error
 from .live import LiveRequests
 from .pool import PagePool
 from .progress import append_token
@@ -27,7 +28,6 @@ from .scheduler import Scheduler
 from .sequence import Sequence
 from .stages import NO_STAGES, Stages
 from .status import Status
-from .tag_check import TagCheck
 from .tokenizer import EngineTokenizer
 
 __all__ = ["EngineLoop"]
@@ -48,6 +48,9 @@ class EngineLoop:
         vocab: token ids of the model are below this.
         clock: seconds that never go back; deadlines and latencies are told by it.
         stages: hears which stage of a step runs.
+        integrity: checks pages; by default what the settings ask for.
+        pool: pages tagged by the integrity check's tracker; by default a new one.
+        on_integrity_event: hears of every row that was stopped.
     """
 
     def __init__(
@@ -59,6 +62,9 @@ class EngineLoop:
         vocab: int,
         clock: Callable[[], float] = time.monotonic,
         stages: Stages = NO_STAGES,
+        integrity: Integrity | None = None,
+        pool: PagePool | None = None,
+        on_integrity_event: Callable[[IntegrityEvent], None] | None = None,
     ) -> None:
         self._runtime = runtime
         self._settings = settings
@@ -66,14 +72,16 @@ class EngineLoop:
         self._vocab = vocab
         self._clock = clock
         self._stage = stages.stage
-        self._tags = TagCheck(settings.kv.pages, on=settings.guard == "tags")
-        self.pool = PagePool(settings.kv.pages, self._tags.tracker)
+        self._integrity = integrity or create_integrity(settings, runtime.page_bytes)
+        self._on_integrity_event = on_integrity_event
+        self.pool = pool or PagePool(settings.kv.pages, self._integrity.tracker)
         self._scheduler = Scheduler(
             self.pool,
             page_tokens=settings.page_tokens,
             max_batch_size=settings.max_batch_size,
             max_num_tokens=settings.max_num_tokens,
             prefix_reuse=settings.prefix_reuse,
+            history=self._integrity.history,
         )
         self._guides = GuideCompiler(tokenizer, vocab)
         self._live = LiveRequests(self._scheduler, clock)
@@ -130,8 +138,11 @@ class EngineLoop:
             cached_tokens=self._cached_tokens,
             steps=self._steps,
             preemptions=self._scheduler.preemptions,
-            tag_checks=self._tags.checks,
-            tag_mismatches=self._tags.mismatches,
+            guard=self._integrity.level,
+            tag_checks=self._integrity.checks,
+            tag_mismatches=self._integrity.mismatches,
+            content_checks=self._integrity.content_checks,
+            content_mismatches=self._integrity.content_mismatches,
             ttft=self._live.ttft.snapshot(),
             inter_token=self._live.inter_token.snapshot(),
         )
@@ -183,13 +194,14 @@ class EngineLoop:
         self._live.fail_late()
         self._fail_what_cannot_be_guided()
         self._fail_what_fits_no_more()
+        self._integrity.history.step = self._steps + 1
         batch, admitted = self._scheduler.schedule()
         self._tokens_in += sum(sequence.prompt_tokens for sequence in admitted)
         self._cached_tokens += sum(sequence.cached_tokens for sequence in admitted)
         return batch
 
     def _guarded_batch(self, batch: StepBatch) -> tuple[StepBatch, PreparedBatch]:
-        """Prepare a batch and drop the rows whose tags differ.
+        """Prepare a batch and drop the rows whose pages are not right.
 
         What is left is prepared and checked again: only tables that passed are run.
         """
@@ -197,28 +209,30 @@ class EngineLoop:
             with self._stage("prepare"):
                 prepared: PreparedBatch = self._runtime.prepare(batch)
             with self._stage("guard"):
-                bad = self._tags.bad_rows(prepared)
+                bad = self._integrity.bad_rows(prepared)
             if not bad:
                 return batch, prepared
-            for row, column in bad:
-                self._fail_mismatch(batch.runs[row][0], prepared, row, column)
+            for mismatch in bad:
+                self._fail_mismatch(batch.runs[mismatch.row][0], prepared, mismatch)
             gone = {row for row, (sequence, _) in enumerate(batch.runs) if sequence.request_id not in self._live}
             batch = batch.without(gone)
             if not batch.runs:
                 return batch, prepared
 
-    def _fail_mismatch(self, sequence: Sequence, prepared: PreparedBatch, row: int, column: int) -> None:
-        self._tags.mismatches += 1
-        told = self._tags.describe(prepared, row, column)
-        _log.error("request %s, step %d: %s", sequence.request_id, self._steps, told)
+    def _fail_mismatch(self, sequence: Sequence, prepared: PreparedBatch, mismatch: Mismatch) -> None:
+        event = self._integrity.event(mismatch, prepared, sequence)
+        _log.error("%s", event)
+        if self._on_integrity_event is not None:
+            self._on_integrity_event(event)
         live = self._live.get(sequence.request_id)
         if live is not None:  # unless another answer of the same request had a bad page as well
-            message = f"the KV page at column {column} no longer carries this request's tag; nothing was computed from it"
-            self._live.condemn(live, RequestError("page_tag_mismatch", message))
+            self._live.condemn(live, mismatch_error(event))
 
     def _run(self, batch: StepBatch, prepared: PreparedBatch) -> None:
         with self._stage("forward"):
             logits = self._runtime.forward(prepared)
+        with self._stage("guard"):
+            self._integrity.written(batch)
         sampled = batch.sampled
         with self._stage("schedule"):
             self._scheduler.computed(batch)

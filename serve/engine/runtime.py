@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from .arrays import Float32Array
 from .batch import StepBatch
 
@@ -28,6 +31,8 @@ class PreparedBatch:
     """int32 [B]"""
     expected_tags: torch.Tensor
     """int32 [B, M]"""
+    context_len: torch.Tensor
+    """int32 [B]: tokens of each row in the cache after this step, all of which attention reads."""
 
 
 Prepared = TypeVar("Prepared", bound=PreparedBatch)
@@ -46,4 +51,8 @@ class Runtime(Protocol[Prepared]):
         Returns:
             float32 [R, V]: logits of the batch's ``sample_rows``.
         """
+        ...
+
+    def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
+        """uint8 [page_bytes]: what a page holds now, all its fields and layers; not a copy."""
         ...

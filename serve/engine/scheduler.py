@@ -13,6 +13,7 @@ from bisect import insort
 from collections.abc import Iterable
 
 from .batch import StepBatch, make_batch
+from .integrity import NO_HISTORY, PageHistory
 from .pool import Grant, PagePool
 from .prefix_cache import PrefixCache
 from .sequence import Sequence
@@ -32,10 +33,18 @@ class Scheduler:
         max_num_tokens: tokens a step may run. Sequences that decode come first, one token each; what is
             left goes to prompts, in chunks where they are larger.
         prefix_reuse: whether full pages are kept to be found again.
+        history: hears who got which pages.
     """
 
     def __init__(
-        self, pool: PagePool, *, page_tokens: int, max_batch_size: int, max_num_tokens: int, prefix_reuse: bool = True
+        self,
+        pool: PagePool,
+        *,
+        page_tokens: int,
+        max_batch_size: int,
+        max_num_tokens: int,
+        prefix_reuse: bool = True,
+        history: PageHistory = NO_HISTORY,
     ) -> None:
         self.pool = pool
         self.cache = PrefixCache(pool)
@@ -46,6 +55,7 @@ class Scheduler:
         self._max_batch_size = max_batch_size
         self._max_num_tokens = max_num_tokens
         self._prefix_reuse = prefix_reuse
+        self._history = history
         self._faulty = False
 
     @property
@@ -138,6 +148,7 @@ class Scheduler:
         while missing > 0:
             grants = self._take(missing)
             if grants is not None:
+                self._history.note(sequence.request_id, "granted", grants)
                 sequence.grants += grants
                 return True
             last = max(self.running, key=lambda each: each.order)
@@ -178,6 +189,8 @@ class Scheduler:
             self.pool.release(shared)
             return None
         self.waiting.remove(sequence)
+        self._history.note(sequence.request_id, "shared", shared)
+        self._history.note(sequence.request_id, "granted", grants)
         sequence.grants = [*shared, *grants]
         sequence.computed = len(shared) * self._page_tokens
         self.running.append(sequence)

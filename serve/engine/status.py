@@ -39,7 +39,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     """Seconds from a request's arrival to its first token."""
     inter_token: Histogram = Histogram()
     """Seconds between two tokens of one answer."""
+    guard: str = "off"
+    """What is checked before every step: off, tags or tags+content."""
     tag_checks: int
     """Batched comparisons made: one a step, and one more when rows had to be dropped."""
     tag_mismatches: int
-    """Requests that were ended because a page's tag was not the one they were issued."""
+    """Rows that were stopped because a page's tag was not the one that was issued with it."""
+    content_checks: int = 0
+    """Pages whose content was compared."""
+    content_mismatches: int = 0
+    """Rows that were stopped because a page did not hold what was written into it."""

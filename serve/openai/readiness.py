@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..triton.health import DOWN, STUCK, silent
-from ..triton.metrics import ENGINE_UP, PAGES, PAGES_QUARANTINED, STATUS_TIME, TOKENS_COME_OUT
+from ..triton.health import DOWN, STUCK, UNGUARDED, silent
+from ..triton.metrics import ENGINE_UP, GUARD_ALIVE, PAGES, PAGES_QUARANTINED, STATUS_TIME, TOKENS_COME_OUT
 
 __all__ = ["engine_problem"]
 
@@ -29,6 +29,8 @@ def engine_problem(metrics: str, model: str, now: float) -> str | None:
         return DOWN
     if found.get(TOKENS_COME_OUT) != 1.0:
         return STUCK
+    if found.get(GUARD_ALIVE) != 1.0:
+        return UNGUARDED
     if problem := silent(now - found.get(STATUS_TIME, 0.0)):
         return problem
     pages, quarantined = sum(found.get(name, 0.0) for name in PAGES), found.get(PAGES_QUARANTINED, 0.0)

@@ -40,8 +40,10 @@ def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | No
     from ..engine.loop import EngineLoop
     from ..engine.stages import NO_STAGES
     from ..engine.tokenizer import load_tokenizer
+    from ..integrity_events import EventsFile
     from .torch_runtime import TorchRuntime
 
+    home = home_of(engine.folder)
     runtime = TorchRuntime(
         engine.checkpoint,
         shape=manifest.plan.shape,
@@ -49,11 +51,18 @@ def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | No
         scales=manifest.kv_scales,
         pages=settings.kv.pages,
         page_tokens=settings.page_tokens,
-        kernel_cache=home_of(engine.folder).kernels,
+        kernel_cache=home.kernels,
         kernels=settings.kernels,
         precision=settings.precision,
     )
     if stages is not None:
         runtime.name_stages(stages)
     tokenizer = load_tokenizer(engine.checkpoint)
-    return EngineLoop(runtime, settings, tokenizer, vocab=manifest.plan.shape.vocab, stages=stages or NO_STAGES)
+    return EngineLoop(
+        runtime,
+        settings,
+        tokenizer,
+        vocab=manifest.plan.shape.vocab,
+        stages=stages or NO_STAGES,
+        on_integrity_event=EventsFile(home.integrity_events, manifest.id),
+    )

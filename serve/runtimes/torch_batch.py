@@ -27,8 +27,6 @@ class TorchBatch(PreparedBatch):
     """int64 [1, T]"""
     query_start: torch.Tensor
     """int32 [B + 1]: row b's tokens are ``query_start[b]:query_start[b + 1]``."""
-    context_len: torch.Tensor
-    """int32 [B]: tokens of each row in the cache after this step."""
     sample_rows: torch.Tensor
     """int64 [R]"""
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
@@ -51,6 +53,8 @@ class KvPages:
         self.page_tokens = page_tokens
         self.heads = heads
         self.buffer = torch.zeros(pages, group.page_bytes(page_tokens), dtype=torch.uint8)
+        self.bytes: npt.NDArray[np.uint8] = self.buffer.numpy()
+        """uint8 [pages, page_bytes]: the same memory."""
         (self.dtype,) = {field.dtype for field in group.fields}
         (self.head_dim,) = {_head_dim(field, heads) for field in group.fields}
         self._views: dict[tuple[str, int], torch.Tensor] = {}

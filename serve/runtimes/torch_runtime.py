@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from roundhouse.build.kv_scales import KvScaleReport
@@ -89,3 +91,7 @@ class TorchRuntime:
         )
         logits: Float32Array = output.logits[0].float().numpy()
         return logits
+
+    def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
+        content: npt.NDArray[np.uint8] = self.pages.bytes[page]
+        return content

@@ -163,7 +163,7 @@ class TritonPythonModel:
 
     def _take_status(self, status: Status) -> None:
         self._watch.take(status)
-        self._metrics.update(status, stuck=self._watch.stuck)
+        self._metrics.update(status, stuck=self._watch.stuck, unguarded=self._watch.unguarded)
 
     def _watch_cancelled(self) -> None:
         """Tell the engine about clients that went away, so that it stops and takes its pages back."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ..engine.status import Status
 
-__all__ = ["DOWN", "STUCK", "TokenWatch", "silent"]
+__all__ = ["DOWN", "STUCK", "UNGUARDED", "TokenWatch", "silent"]
 
 _LONGEST_SILENCE_S = 30.0
 """Longer than any one step should take: the engine process reports between steps."""
@@ -23,6 +23,7 @@ _LONGEST_WITHOUT_TOKEN_S = 300.0
 
 DOWN = "the engine process is down"
 STUCK = "requests are there, but no token comes out of the engine"
+UNGUARDED = "steps ran without the page check, which is on; the engine must be restarted"
 
 
 def silent(seconds: float) -> str | None:
@@ -41,7 +42,8 @@ class TokenWatch:
         self._clock = clock
         self._lock = threading.Lock()
         self._up = False
-        self._steps = self._tokens = 0
+        self._unguarded = False
+        self._steps = self._tokens = self._checks = 0
         self._reported = self._stepped = self._spoke = 0.0
         """When it last reported, took a step and gave a token; idle time counts as all of them."""
 
@@ -49,7 +51,8 @@ class TokenWatch:
         """The process takes requests from now on, or is gone."""
         with self._lock:
             self._up = up
-            self._steps = self._tokens = 0
+            self._unguarded = False
+            self._steps = self._tokens = self._checks = 0
             self._reported = self._stepped = self._spoke = self._clock()
 
     def take(self, status: Status) -> None:
@@ -61,7 +64,10 @@ class TokenWatch:
                 self._stepped = now
             if idle or status.tokens_out != self._tokens:
                 self._spoke = now
-            self._steps, self._tokens = status.steps, status.tokens_out
+            # Every step is checked once at least. Who found that out once must not forget it.
+            if status.guard != "off" and status.tag_checks - self._checks < status.steps - self._steps:
+                self._unguarded = True
+            self._steps, self._tokens, self._checks = status.steps, status.tokens_out, status.tag_checks
 
     @property
     def stuck(self) -> bool:
@@ -69,11 +75,19 @@ class TokenWatch:
         with self._lock:
             return self._stuck()
 
+    @property
+    def unguarded(self) -> bool:
+        """Whether a step ran without the page check although it is on."""
+        with self._lock:
+            return self._unguarded
+
     def problem(self) -> str | None:
         """Why a request would not be answered now, or None."""
         with self._lock:
             if not self._up:
                 return DOWN
+            if self._unguarded:
+                return UNGUARDED
             return STUCK if self._stuck() else silent(self._clock() - self._reported)
 
     def _stuck(self) -> bool:

@@ -14,10 +14,19 @@ from typing import Any, Literal
 
 from ..engine.status import Histogram, Status
 
-__all__ = ["ENGINE_UP", "METRICS", "PAGES", "PAGES_QUARANTINED", "STATUS_TIME", "TOKENS_COME_OUT", "EngineMetrics"]
+__all__ = [
+    "ENGINE_UP",
+    "GUARD_ALIVE",
+    "METRICS",
+    "PAGES",
+    "PAGES_QUARANTINED",
+    "STATUS_TIME",
+    "TOKENS_COME_OUT",
+    "EngineMetrics",
+]
 
 ENGINE_UP, STATUS_TIME = "roundhouse_engine_up", "roundhouse_status_time_seconds"
-TOKENS_COME_OUT = "roundhouse_tokens_come_out"
+TOKENS_COME_OUT, GUARD_ALIVE = "roundhouse_tokens_come_out", "roundhouse_guard_alive"
 PAGES_QUARANTINED = "roundhouse_kv_pages_quarantined"
 PAGES = ("roundhouse_kv_pages_free", "roundhouse_kv_pages_used", "roundhouse_kv_pages_cached", PAGES_QUARANTINED)
 """Every page is counted by one of these."""
@@ -27,6 +36,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 METRICS: tuple[tuple[str, str | None, Kind, str], ...] = (
     (ENGINE_UP, None, "gauge", "1 while the engine process takes requests, 0 while it is down"),
     (TOKENS_COME_OUT, None, "gauge", "0 when requests are there and no token has come out for long, else 1"),
+    (GUARD_ALIVE, None, "gauge", "0 when the page check is on and steps ran without it, else 1"),
     (STATUS_TIME, None, "gauge", "Unix time of the engine process's last report, which comes about once a second"),
     ("roundhouse_requests_running", "running", "gauge", "Requests in the batch now"),
     ("roundhouse_requests_waiting", "waiting", "gauge", "Requests that wait for pages or a place in the batch"),
@@ -40,7 +50,9 @@ METRICS: tuple[tuple[str, str | None, Kind, str], ...] = (
     ("roundhouse_steps_total", "steps", "counter", "Steps of the engine loop that had something to run"),
     ("roundhouse_preemptions_total", "preemptions", "counter", "Times that a running request gave its pages to another"),
     ("roundhouse_tag_checks_total", "tag_checks", "counter", "Batched page-tag comparisons"),
-    ("roundhouse_tag_mismatches_total", "tag_mismatches", "counter", "Requests ended because a page's tag was not theirs"),
+    ("roundhouse_tag_mismatches_total", "tag_mismatches", "counter", "Rows stopped because a page's tag was not theirs"),
+    ("roundhouse_content_checks_total", "content_checks", "counter", "Pages whose content was compared (tags+content)"),
+    ("roundhouse_content_mismatches_total", "content_mismatches", "counter", "Rows stopped because a page's content changed"),
     ("roundhouse_ttft_seconds", "ttft", "histogram", "From a request's arrival at the engine to its first token"),
     ("roundhouse_inter_token_seconds", "inter_token", "histogram", "Between two tokens of one answer"),
 )
@@ -72,9 +84,10 @@ class EngineMetrics:
         if up:
             self._set(STATUS_TIME, time.time())
         self._set(TOKENS_COME_OUT, 1)
+        self._set(GUARD_ALIVE, 1)
         self._set(ENGINE_UP, int(up))
 
-    def update(self, status: Status, *, stuck: bool = False) -> None:
+    def update(self, status: Status, *, stuck: bool = False, unguarded: bool = False) -> None:
         """Show a status report. Counters go on counting when the engine process starts again from 0."""
         for name, field, kind, what in METRICS:
             if field is None:
@@ -87,6 +100,7 @@ class EngineMetrics:
             else:
                 self._count_histogram(name, what, value)
         self._set(TOKENS_COME_OUT, int(not stuck))
+        self._set(GUARD_ALIVE, int(not unguarded))
         self._set(STATUS_TIME, time.time())
 
     def close(self) -> None:

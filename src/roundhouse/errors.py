@@ -39,14 +39,16 @@ __all__ = [
 RequestCode = Literal[
     "invalid_request",
     "page_tag_mismatch",
+    "page_content_mismatch",
     "cancelled",
     "overloaded",
     "deadline",
     "unavailable",
     "internal",
 ]
-"""Why one request failed, in a word that clients may switch on. ``overloaded``: the waiting line is full, try again later;
-``deadline``: it had not ended in the time that it was given."""
+"""Why one request failed, in a word that clients may switch on. ``page_tag_mismatch`` and ``page_content_mismatch``: a KV page
+was not the request's own any more, or not what was written into it, and nothing was computed from it; ``overloaded``: the
+waiting line is full, try again later; ``deadline``: it had not ended in the time that it was given."""
 
 
 class RoundhouseError(Exception):

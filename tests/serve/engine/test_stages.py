@@ -13,7 +13,7 @@ from roundhouse.serve.engine.loop import EngineLoop
 from roundhouse.serve.engine.stages import NO_STAGES, Stage, StageClock, Stages
 from roundhouse.serve.engine.tokenizer import EngineTokenizer
 
-OF_A_STEP: list[Stage] = ["schedule", "prepare", "guard", "forward", "schedule", "sampling", "detokenize"]
+OF_A_STEP: list[Stage] = ["schedule", "prepare", "guard", "forward", "guard", "schedule", "sampling", "detokenize"]
 
 
 class Heard:

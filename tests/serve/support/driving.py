@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from roundhouse.build.planner.kv_budget import KvBudget
+from roundhouse.build.recipe import Guard
 from roundhouse.serve.engine.arrays import Float32Array
 from roundhouse.serve.engine.batch import StepBatch
 from roundhouse.serve.engine.loop import EngineLoop
@@ -25,7 +27,8 @@ MAX_SEQ_LEN = 128
 def settings(
     pages: int = 64,
     *,
-    guard: Literal["off", "tags"] = "tags",
+    guard: Guard = "tags",
+    guard_sample: float = 1.0,
     precision: Literal["engine", "reference"] = "engine",
     max_batch_size: int = 8,
     max_num_tokens: int = 64,
@@ -38,6 +41,7 @@ def settings(
         max_seq_len=MAX_SEQ_LEN,
         max_num_tokens=max_num_tokens,
         guard=guard,
+        guard_sample=guard_sample,
         precision=precision,
         prefix_reuse=prefix_reuse,
         max_waiting=max_waiting,
@@ -118,8 +122,13 @@ class ScriptedRuntime:
             page_table=torch.from_numpy(batch.page_table),
             page_count=torch.from_numpy(batch.page_count),
             expected_tags=torch.from_numpy(batch.expected_tags),
+            context_len=torch.from_numpy(batch.context_len),
             batch=batch,
         )
+
+    def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
+        """Nothing lies in pages."""
+        return np.zeros(0, dtype=np.uint8)
 
     def forward(self, prepared: ScriptedBatch) -> Float32Array:
         batch = prepared.batch

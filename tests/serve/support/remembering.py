@@ -11,6 +11,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from driving import PAGE_TOKENS, ScriptedBatch, settings
 
@@ -36,8 +37,12 @@ class RememberingRuntime:
             page_table=torch.from_numpy(batch.page_table),
             page_count=torch.from_numpy(batch.page_count),
             expected_tags=torch.from_numpy(batch.expected_tags),
+            context_len=torch.from_numpy(batch.context_len),
             batch=batch,
         )
+
+    def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
+        return self.pages[page].view(np.uint8)
 
     def forward(self, prepared: ScriptedBatch) -> Float32Array:
         batch, table = prepared.batch, prepared.page_table.numpy()
