@@ -41,7 +41,8 @@ def page_key(parent: bytes, tokens: Sequence[int]) -> bytes:
 class _Entry:
     grant: Grant
     parent: bytes
-    children: set[bytes] = field(default_factory=set)
+    children: dict[bytes, None] = field(default_factory=dict)
+    """In the order in which they came: what is given up first must not depend on how a process hashes."""
 
 
 class PrefixCache:
@@ -100,7 +101,7 @@ class PrefixCache:
             self._entries[key] = _Entry(shared, parent)
             self._is_cached[shared.page] = True
             if column:
-                self._entries[parent].children.add(key)
+                self._entries[parent].children[key] = None
         self._touch(keys)
 
     def evict(self, count: int) -> None:
@@ -129,7 +130,7 @@ class PrefixCache:
         if first is None:
             return
         if (parent := self._entries.get(first.parent)) is not None:
-            parent.children.discard(key)
+            parent.children.pop(key, None)
         doomed = [key]
         while doomed:  # a chain is as long as a context: too long for recursion
             entry = self._entries.pop(doomed.pop())

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import psutil
 
-__all__ = ["Memory", "flatness_problem", "metrics_of", "shared_memory", "stack"]
+__all__ = ["Memory", "flatness_problem", "metrics_of", "name_of", "shared_memory", "stack"]
 
 _SAMPLE = re.compile(r'^(roundhouse_\w+)\{model="([^"]*)"\} (\S+)$', re.MULTILINE)
 _WARM = 0.2
@@ -35,14 +35,25 @@ def stack() -> dict[str, psutil.Process]:
             command = process.cmdline()
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
-        if command and command[0].endswith("bin/tritonserver"):
-            found["triton"] = process
-        elif "roundhouse.serve.process.main" in command:
-            found[f"engine {Path(command[command.index('--engine') + 1]).name}"] = process
-        elif command and command[0].endswith("/triton_python_backend_stub"):
-            found[f"stub {Path(command[1]).parents[1].name}"] = process  # .../MODEL/VERSION/model.py
+        if (name := name_of(command)) is not None:
+            found[name] = process
     found["front and clients"] = psutil.Process()
     return found
+
+
+def name_of(command: Sequence[str]) -> str | None:
+    """What a process of the deployment is called, by its command line; None for others.
+
+    A process that is just starting or ending may show only the beginning of its command line.
+    """
+    match list(command):
+        case [program, *_] if program.endswith("bin/tritonserver"):
+            return "triton"
+        case [program, model, *_] if program.endswith("/triton_python_backend_stub"):
+            return f"stub {Path(model).parents[1].name}"  # .../MODEL/VERSION/model.py
+        case [_, "-P", "-m", "roundhouse.serve.process.main", "--engine", engine, *_]:
+            return f"engine {Path(engine).name}"
+    return None
 
 
 def shared_memory() -> int:

@@ -8,9 +8,25 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from measuring import Memory, flatness_problem
+from measuring import Memory, flatness_problem, name_of
 
 MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/v/bin/tritonserver --model-repository=/r", "triton"),
+        ("/b/triton_python_backend_stub /r/demo/1/model.py triton_shm", "stub demo"),
+        ("/v/bin/python -P -m roundhouse.serve.process.main --engine /h/engines/ab12 --sockets /s", "engine ab12"),
+        ("/v/bin/python -P -m pytest", None),
+    ],
+)
+def test_processes_are_known_by_their_command_lines_however_much_of_them_is_there(command: str, name: str | None) -> None:
+    parts = command.split(" ")
+    assert name_of(parts) == name
+    for length in range(len(parts)):
+        assert name_of(parts[:length]) in (name, None)
 
 
 @pytest.mark.parametrize(
