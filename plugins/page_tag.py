@@ -27,8 +27,10 @@ FREE = 0
 class Tracker(Protocol):
     """Issues a tag for each granted page and clears it when the last holder lets go."""
 
-    page_tags: Int32Array
-    """int32 [P]: the tag each physical page carries now."""
+    @property
+    def page_tags(self) -> Int32Array:
+        """int32 [P]: the tag each physical page carries now."""
+        ...
 
     def grant(self, page: int) -> int:
         """Draw a new tag for a page, write it to the table and return it."""

@@ -1,4 +1,4 @@
-"""`roundhouse serve`, `generate`, `demo` and `doctor`."""
+"""`roundhouse serve`, `generate`, `demo`, `drill` and `doctor`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at, pr
 from roundhouse.build.commands import EngineArgument
 from roundhouse.build.extras import require_extra
 from roundhouse.build.terminal import answer_console
+
+from .drill.command import drill
 
 if TYPE_CHECKING:
     from .settings import Overrides
@@ -41,6 +43,7 @@ def add_commands(app: typer.Typer) -> None:
     app.command()(serve)
     app.command()(generate)
     app.command()(demo)
+    app.command()(drill)
     app.command()(doctor)
 
 

@@ -1,0 +1,102 @@
+"""A ground with a real engine: its model runs, and the drill keeps a copy of every page to know for certain what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.planner.kv_layout import DTYPE_BYTES
+
+from ..engine.arrays import Float32Array
+from ..engine.batch import StepBatch
+from ..engine.runtime import PreparedBatch
+from ..settings import EngineSettings, Overrides
+from .episode import Ground
+from .pages import BoolArray
+
+if TYPE_CHECKING:
+    from roundhouse.build.engine import Engine
+
+    from ..runtimes.torch_runtime import TorchRuntime
+
+__all__ = ["EnginePages", "engine_grounds"]
+
+_PAGES, _LONGEST_PAGES = 24, 8
+"""A pool for some four clients: pages change hands all the time."""
+
+
+class EnginePages:
+    """Pages of a torch runtime.
+
+    Args:
+        runtime: the engine's.
+    """
+
+    def __init__(self, runtime: TorchRuntime) -> None:
+        self.page_tokens = runtime.pages.page_tokens
+        self.shortest_damaged = self.page_tokens
+        self._runtime = runtime
+        self._row_bytes = runtime.pages.heads * runtime.pages.head_dim * DTYPE_BYTES[runtime.pages.dtype]
+        self._due: dict[int, npt.NDArray[np.uint8]] = {}
+        """What each page held when it was written last."""
+
+    def prepare(self, batch: StepBatch) -> PreparedBatch:
+        return self._runtime.prepare(batch)
+
+    def forward(self, prepared: PreparedBatch) -> Float32Array:
+        return self._runtime.forward(prepared)  # type: ignore[arg-type]  # it is what prepare returned
+
+    def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
+        return self._runtime.page_bytes(page)
+
+    def written(self, batch: StepBatch) -> None:
+        for row, (sequence, count) in enumerate(batch.runs):
+            columns = range(sequence.computed // self.page_tokens, (sequence.computed + count - 1) // self.page_tokens + 1)
+            for page in batch.page_table[row, columns].tolist():
+                self._due[page] = self.page_bytes(page).copy()
+
+    def changed_rows(self, batch: StepBatch, page_table: npt.NDArray[np.int32]) -> BoolArray:
+        """Tables that name other pages are another matter: this is about what the rows' own pages hold."""
+        pages = {page for pages in self._read(batch) for page in pages}
+        changed = {page for page in pages if not np.array_equal(self.page_bytes(page), self._due[page])}
+        return np.array([not changed.isdisjoint(pages) for pages in self._read(batch)], dtype=np.bool_)
+
+    def overwrite(self, page: int, token: int, source: int) -> None:
+        rows = self._rows(page)
+        rows[:, token] = self._rows(source)[:, token] ^ 1
+
+    def swap(self, page: int, one: int, other: int) -> None:
+        rows = self._rows(page)
+        rows[:, [one, other]] = rows[:, [other, one]]
+
+    def _read(self, batch: StepBatch) -> list[list[int]]:
+        """Pages that rows of a batch read something in that was written before."""
+        columns = [-(-sequence.computed // self.page_tokens) for sequence, _ in batch.runs]
+        return [batch.page_table[row, :count].tolist() for row, count in enumerate(columns)]
+
+    def _rows(self, page: int) -> npt.NDArray[np.uint8]:
+        """uint8 [fields * layers, page_tokens, row_bytes], of the page itself."""
+        return self.page_bytes(page).reshape(-1, self.page_tokens, self._row_bytes)
+
+
+def engine_grounds(engine: Engine) -> Callable[[Random], Ground]:
+    """Load an engine once, and make grounds of it with a small pool.
+
+    Raises:
+        ServeError: as :func:`roundhouse.serve.runtimes.create_runtime`.
+        UsageError: not so many pages fit.
+    """
+    from ..engine.tokenizer import load_tokenizer
+    from ..runtimes import create_runtime
+
+    page_tokens = engine.manifest.recipe.page_tokens
+    overrides = Overrides(kv_cache_tokens=_PAGES * page_tokens, max_batch_size=6, max_num_tokens=8 * page_tokens)
+    settings = EngineSettings.for_engine(engine, overrides, free_memory=this_machine().free_memory)
+    runtime, tokenizer = create_runtime(engine, settings), load_tokenizer(engine.checkpoint)
+    vocab, longest = engine.manifest.plan.shape.vocab, min(_LONGEST_PAGES * page_tokens, settings.max_seq_len - 1)
+    return lambda _: Ground(settings, EnginePages(runtime), tokenizer, vocab, longest, faults_a_step=0.3, steps=40)

@@ -1,0 +1,59 @@
+"""How much an episode's engine checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from roundhouse.build.recipe import Guard
+from roundhouse.plugins.guard import NullGuard, TorchPageGuard
+
+from ..engine.integrity import ContentCheck, IntegrityCheck, Mismatch, PageHistory
+from ..engine.runtime import PreparedBatch
+from .kinds import FaultKind
+from .pages import DrilledPages
+from .truth import WitnessTracker
+
+__all__ = ["Level", "create_check"]
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is checked: the guard's level, and how likely each page's content is compared before each step."""
+
+    guard: Guard
+    share: float = 1.0
+
+    @property
+    def samples(self) -> bool:
+        """Whether chance decides which contents are compared."""
+        return self.guard == "tags+content" and self.share < 1
+
+    def sees(self, kind: FaultKind) -> bool:
+        """Whether a fault of this kind must be found here before a token comes out; where contents are sampled, it may."""
+        return self.guard == "tags+content" or (self.guard == "tags" and kind.seen_by == "tags")
+
+
+class _Unchecked(IntegrityCheck):
+    """The guard is off, but the truth is still noted, to see what comes of it."""
+
+    def bad_rows(self, prepared: PreparedBatch) -> list[Mismatch]:
+        return []
+
+
+def create_check(level: Level, tracker: WitnessTracker, pages: DrilledPages, *, count: int, seed: int) -> IntegrityCheck:
+    """The loop's own check, on the witness's tags.
+
+    Args:
+        level: what is checked.
+        tracker: issues the tags.
+        pages: whose contents are compared.
+        count: how many pages there are.
+        seed: decides which contents are compared.
+    """
+    history = PageHistory(4 * count)
+    if level.guard == "off":
+        return _Unchecked(tracker, NullGuard(), page_tokens=pages.page_tokens, history=history)
+    content = None
+    if level.guard == "tags+content":
+        content = ContentCheck(count, pages.page_tokens, pages.page_bytes, share=level.share, seed=seed)
+    return IntegrityCheck(tracker, TorchPageGuard(), page_tokens=pages.page_tokens, history=history, content=content)

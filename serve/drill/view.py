@@ -1,0 +1,70 @@
+"""A drill's report for people."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from .kinds import KINDS
+from .report import DrillReport, Failure, KindReport
+
+__all__ = ["drill_table", "drill_verdict", "replay_command"]
+
+
+def drill_table(report: DrillReport) -> Table:
+    """A row for each kind of fault at each level."""
+    table = Table("fault", "checked", box=None, pad_edge=False, header_style="bold")
+    for heading in ("put in", "effective", "stopped in time", "tokens leaked", "false alarms", "delay"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for kind in report.kinds:
+        table.add_row(
+            kind.fault or "none",
+            _level(kind),
+            f"{kind.injected:,}",
+            f"{kind.effective:,}",
+            f"{kind.detected:,}",
+            f"{kind.leaked_tokens:,}",
+            f"{kind.false_alarms:,}",
+            f"{kind.delay_steps:,}",
+            _judgement(kind),
+        )
+    return table
+
+
+def drill_verdict(report: DrillReport) -> str:
+    """What it comes to, and how each failure is played again."""
+    head = f"{report.grants:,} pages granted, {report.faults:,} faults put in, {report.steps:,} steps, seed {report.seed}"
+    if report.passed:
+        return f"passed: {head}"
+    lines = [f"FAILED: {head}"]
+    for failure in report.failures:
+        lines += [f"  {failure.fault or 'no fault'}: {failure.why}", f"    {replay_command(failure, report.engine)}"]
+    return "\n".join(lines)
+
+
+def replay_command(failure: Failure, engine: str | None) -> str:
+    """Plays the failing episode, and nothing else."""
+    parts = ["roundhouse drill", engine or "", f"--seed {failure.seed} --steps 1", f"--fault {failure.fault or 'none'}"]
+    parts.append(f"--guard {failure.guard}")
+    if failure.guard_sample is not None:
+        parts.append(f"--guard-sample {failure.guard_sample:g}")
+    return " ".join(part for part in parts if part)
+
+
+def _level(kind: KindReport) -> str:
+    if kind.guard_sample is None:
+        return kind.guard
+    return f"{kind.guard}, {'all' if kind.guard_sample == 1 else f'{kind.guard_sample:.0%} of'} pages"
+
+
+def _judgement(kind: KindReport) -> str:
+    if not kind.passed:
+        return "FAILED"
+    if kind.fault is None or kind.sees:
+        return "passed"
+    if kind.guard == "off":
+        return "nobody looks"
+    if kind.guard == "tags":
+        return "tags cannot see it" if KINDS[kind.fault].seen_by == "content" else "passed"
+    share = kind.detected / kind.effective if kind.effective else 0.0
+    return f"sampled: {share:.1%} in time"
