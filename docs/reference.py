@@ -13,6 +13,7 @@ import typer.main
 
 from roundhouse.__main__ import app
 from roundhouse.build.planner.report import json_schema
+from roundhouse.serve.drill.kinds import KINDS
 from roundhouse.serve.triton.contract import INPUTS, OUTPUTS, TensorSpec
 from roundhouse.serve.triton.metrics import METRICS
 
@@ -24,10 +25,12 @@ def generated() -> dict[Path, str]:
     endpoints = DOCS / "endpoints.md"
     text = _between(endpoints.read_text(), "tensors", _tensors())
     text = _between(text, "metrics", _metrics())
+    tags = DOCS / "page-tags.md"
     planning, schema = DOCS / "planning.md", json_schema()
     return {
         DOCS / "commands.md": _commands(),
         endpoints: text,
+        tags: _between(tags.read_text(), "kinds", _kinds()),
         planning: _between(planning.read_text(), "plan-keys", _plan_keys(schema)),
         DOCS / "plan-schema.json": json.dumps(schema, indent=2) + "\n",
     }
@@ -66,6 +69,11 @@ def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 def _option(option: Any) -> str:
     default = "" if option.default is None or option.is_flag else f"`{option.default}`"
     return f"| `{option.opts[0]}` | {default} | {option.help or ''} |"
+
+
+def _kinds() -> str:
+    rows = [f"| `{kind.name}` | {kind.what} | {kind.seen_by} |" for kind in KINDS.values()]
+    return "\n".join(["| fault | | seen by |", "| --- | --- | --- |", *rows])
 
 
 def _tensors() -> str:

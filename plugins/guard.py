@@ -9,7 +9,7 @@ from .page_tag import Int32Array
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NullGuard", "PageGuard", "TorchPageGuard"]
+__all__ = ["PageGuard", "TorchPageGuard"]
 
 
 class PageGuard(Protocol):
@@ -41,12 +41,3 @@ class TorchPageGuard:
         tags = torch.from_numpy(page_tags).to(page_table.device)
         first_bad = page_guard(page_table, page_count, expected_tags, tags).tolist()
         return [(row, column) for row, column in enumerate(first_bad) if column >= 0]
-
-
-class NullGuard:
-    """The guard is off: nothing is compared and nothing is looked at."""
-
-    def bad_rows(
-        self, page_table: torch.Tensor, page_count: torch.Tensor, expected_tags: torch.Tensor, page_tags: Int32Array
-    ) -> list[tuple[int, int]]:
-        return []

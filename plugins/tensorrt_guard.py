@@ -1,4 +1,4 @@
-"""The page guard as a TensorRT engine of its own: built once, run on the stream before the model's step."""
+"""The page guard as a TensorRT engine of its own: what it is, and how it is built. ``tensorrt_guard_engine.py`` runs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roundhouse.errors import BuildError, SetupError
 
 from .tensorrt_aot import read_kernel, register_page_guard
 
-__all__ = ["INPUTS", "OUTPUT", "PLUGIN_NAME", "GuardLimits", "build_guard_engine"]
+__all__ = ["INPUTS", "OUTPUT", "PLUGIN_NAME", "GuardLimits", "build_guard_engine", "load_plugin", "load_tensorrt"]
 
 PLUGIN_NAME = "KvPageGuard"
 _PLUGIN_VERSION = "1"
@@ -50,7 +50,7 @@ def build_guard_engine(plugin: Path, limits: GuardLimits) -> bytes:
         SetupError: TensorRT is not here or too old, or the plugin cannot be loaded.
         BuildError: TensorRT could not build it.
     """
-    trt = _tensorrt()
+    trt = load_tensorrt()
     builder = trt.Builder(trt.Logger(trt.Logger.WARNING))
     network = builder.create_network(0)
     tensors = [network.add_input(name, trt.int32, (-1,) * len(dimensions)) for name, dimensions in INPUTS.items()]
@@ -71,12 +71,33 @@ def build_guard_engine(plugin: Path, limits: GuardLimits) -> bytes:
     return bytes(engine)
 
 
-def _tensorrt() -> Any:
+def load_tensorrt() -> Any:
+    """The module ``tensorrt``.
+
+    Raises:
+        SetupError: it is not here.
+    """
     try:
         import tensorrt
     except ImportError as error:
         raise SetupError(f"TensorRT cannot be imported: {error}", hint="Run this where TensorRT is installed.") from None
     return tensorrt
+
+
+def load_plugin(trt: Any, library: Path) -> Any:
+    """The creator of the plugin in TensorRT's registry. Its library is loaded, unless it is there already.
+
+    Raises:
+        SetupError: the library gave TensorRT no such plugin.
+    """
+    registry = trt.get_plugin_registry()
+    creator = registry.get_creator(PLUGIN_NAME, _PLUGIN_VERSION, "")
+    if creator is None:  # a library of LD_PRELOAD registers itself
+        registry.load_library(str(library))
+        creator = registry.get_creator(PLUGIN_NAME, _PLUGIN_VERSION, "")
+    if creator is None:
+        raise SetupError(f"{library} gave TensorRT no plugin {PLUGIN_NAME}", hint="docs/native.md says how it is built.")
+    return creator
 
 
 def _embedded(network: Any, tensors: list[Any], ptx: Path) -> Any:
@@ -85,12 +106,6 @@ def _embedded(network: Any, tensors: list[Any], ptx: Path) -> Any:
 
 
 def _loaded(trt: Any, network: Any, tensors: list[Any], library: Path) -> Any:
-    registry = trt.get_plugin_registry()
-    creator = registry.get_creator(PLUGIN_NAME, _PLUGIN_VERSION, "")
-    if creator is None:  # a library of LD_PRELOAD registers itself
-        registry.load_library(str(library))
-        creator = registry.get_creator(PLUGIN_NAME, _PLUGIN_VERSION, "")
-    if creator is None:
-        raise SetupError(f"{library} gave TensorRT no plugin {PLUGIN_NAME}", hint="docs/native.md says how it is built.")
+    creator = load_plugin(trt, library)
     plugin = creator.create_plugin(PLUGIN_NAME, trt.PluginFieldCollection([]), trt.TensorRTPhase.BUILD)
     return network.add_plugin_v3(tensors, [], plugin)

@@ -37,19 +37,27 @@ class EventsFile:
         self._most_bytes = most_bytes
 
     def __call__(self, event: IntegrityEvent) -> None:
-        """Write an event down. What goes wrong is logged: serving goes on."""
-        line = msgspec.json.encode(msgspec.structs.replace(event, engine=self._engine)) + b"\n"
+        """Write an event down. Whatever goes wrong is logged: serving goes on."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("ab", buffering=0) as file:
-                if os.fstat(file.fileno()).st_size > self._most_bytes:
-                    _log.error(
-                        "%s is full: integrity event %s is only in this log; move the file away", self._path, event.event
-                    )
-                else:
-                    file.write(line)
-        except OSError as error:
+            self._append(event)
+        except Exception as error:  # an event that cannot be written must not end the engine loop
             _log.error("integrity event %s could not be written to %s: %s", event.event, self._path, error)
+
+    def _append(self, event: IntegrityEvent) -> None:
+        line = msgspec.json.encode(msgspec.structs.replace(event, engine=self._engine)) + b"\n"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a+b", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > self._most_bytes:
+                _log.error("%s is full: integrity event %s is only in this log; move the file away", self._path, event.event)
+                return
+            # Somebody's last line may have been cut off where the disk was full. An empty line more does no harm: another
+            # process may be in the middle of its write just now.
+            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+                line = b"\n" + line
+            written = file.write(line)
+            if written != len(line):
+                raise OSError(f"only {written} of {len(line)} bytes were written")
 
 
 def read_events(path: Path) -> Iterator[IntegrityEvent]:

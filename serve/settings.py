@@ -125,6 +125,6 @@ def _override(recipe: Recipe, overrides: Overrides) -> Recipe:
     kept = recipe.model_dump()
     if any(key in changes for key in _MEMORY_KEYS):
         kept.update(dict.fromkeys(_MEMORY_KEYS))
-    if changes.get("guard", "tags+content") != "tags+content":
+    if "guard" in changes and changes["guard"] != recipe.guard:
         kept["guard_sample"] = None  # the recipe's sample belongs to the level that is overridden
     return recipe_from({**kept, **changes}, where="settings")

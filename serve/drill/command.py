@@ -100,6 +100,8 @@ def _levels(guards: list[str] | None, share: float | None) -> list[Level]:
     for each in guards or ():
         if each not in known:
             raise UsageError(f"--guard {each}: there is {', '.join(known)}")
+    if share is not None and guards and "tags+content" not in guards:
+        raise UsageError("--guard-sample belongs to --guard tags+content")
     if share == 0:
         raise UsageError("--guard-sample 0 would compare no page", hint="Give a share above 0, or --guard tags.")
     levels = [Level(each, 1.0 if share is None else share) for each in known if each in (guards or _LEVELS)]
@@ -111,8 +113,8 @@ def _levels(guards: list[str] | None, share: float | None) -> list[Level]:
 def _kinds(faults: list[str] | None) -> list[FaultName | None]:
     from .kinds import KINDS
 
-    names = {None if name == "none" else name: name for name in faults or ["none", *KINDS]}
-    for name in names:
-        if name is not None and name not in KINDS:
+    wanted = faults or ["none", *KINDS]
+    for name in wanted:
+        if name not in ("none", *KINDS):
             raise UsageError(f"--fault {name}: there is none, {', '.join(KINDS)}")
-    return [kind for kind in (None, *KINDS) if kind in names]
+    return [kind for kind in (None, *KINDS) if (kind or "none") in wanted]

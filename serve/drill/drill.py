@@ -33,7 +33,6 @@ def run_drill(
     seed: int,
     steps: int,
     engine: str | None = None,
-    on_case: Callable[[KindReport], None] | None = None,
 ) -> DrillReport:
     """Run a drill.
 
@@ -43,25 +42,28 @@ def run_drill(
         seed: decides everything. Episode number n of a case is decided by ``seed + n`` alone.
         steps: of each case, at least; the last episode is always played to its end.
         engine: id of the engine whose model runs.
-        on_case: called when a case has been played.
     """
-    reports, failures = [], []
+    reports: list[KindReport] = []
+    failures: list[Failure] = []
+    everything: list[EpisodeResult] = []
     for level, kind in cases:
-        results = []
-        for number, result in enumerate(_episodes(ground, level, kind, seed, steps)):
-            results.append(result)
-            one = count_up(level, kind, [result])
-            if not one.passed:
-                failures.append(Failure.of(one, seed + number))
-        reports.append(count_up(level, kind, results))
-        if on_case is not None:
-            on_case(reports[-1])
+        results = list(_episodes(ground, level, kind, seed, steps))
+        report = count_up(level, kind, results)
+        ones = [count_up(level, kind, [result]) for result in results]
+        failed = [Failure.of(one, seed + n, results[n].error) for n, one in enumerate(ones) if not one.passed]
+        if not report.passed and not failed:  # each by itself might have been chance
+            failed = [Failure.of(report, seed, None)]
+        reports.append(report)
+        failures += failed
+        everything += results
     return DrillReport(
         seed=seed,
         engine=engine,
         steps=sum(report.steps for report in reports),
         grants=sum(report.grants for report in reports),
         faults=sum(report.injected for report in reports),
+        preemptions=sum(result.preemptions for result in everything),
+        cached_tokens=sum(result.cached_tokens for result in everything),
         passed=not failures,
         kinds=reports,
         failures=failures,

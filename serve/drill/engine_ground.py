@@ -39,9 +39,9 @@ class EnginePages:
 
     def __init__(self, runtime: TorchRuntime) -> None:
         self.page_tokens = runtime.pages.page_tokens
-        self.shortest_damaged = self.page_tokens
         self._runtime = runtime
         self._row_bytes = runtime.pages.heads * runtime.pages.head_dim * DTYPE_BYTES[runtime.pages.dtype]
+        runtime.pages.buffer.zero_()  # an episode must not see what another left
         self._due: dict[int, npt.NDArray[np.uint8]] = {}
         """What each page held when it was written last."""
 
@@ -63,12 +63,18 @@ class EnginePages:
     def changed_rows(self, batch: StepBatch, page_table: npt.NDArray[np.int32]) -> BoolArray:
         """Tables that name other pages are another matter: this is about what the rows' own pages hold."""
         pages = {page for pages in self._read(batch) for page in pages}
-        changed = {page for page in pages if not np.array_equal(self.page_bytes(page), self._due[page])}
+        changed = {
+            page for page in pages if page not in self._due or not np.array_equal(self.page_bytes(page), self._due[page])
+        }
         return np.array([not changed.isdisjoint(pages) for pages in self._read(batch)], dtype=np.bool_)
+
+    def wrong_answers(self, batch: StepBatch) -> BoolArray:
+        """Nothing is known of what a model should answer."""
+        return np.zeros(len(batch.runs), dtype=np.bool_)
 
     def overwrite(self, page: int, token: int, source: int) -> None:
         rows = self._rows(page)
-        rows[:, token] = self._rows(source)[:, token] ^ 1
+        rows[:, token] = ~self._rows(source)[:, token]
 
     def swap(self, page: int, one: int, other: int) -> None:
         rows = self._rows(page)

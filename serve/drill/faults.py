@@ -25,8 +25,10 @@ class Fault:
     """The first step in which somebody was about to run with it."""
     found: int | None = None
     """The first step before which somebody was stopped for it."""
+    ran: int = 0
+    """Rows that ran on a page that was not their own, or not as it was written."""
     leaked: int = 0
-    """Tokens that came out of whoever ran with it."""
+    """Tokens that came out of whoever did."""
 
     def hits(self, sequence: Sequence) -> bool:
         """Whether what is wrong with a sequence may be this fault's doing."""
@@ -62,10 +64,14 @@ def _granted_twice(scene: Scene) -> Fault | None:
 
 
 def _reference_count(scene: Scene) -> Fault | None:
-    grant = scene.a_grant(shared=True)
-    if grant is None:
+    """The page is freed when its last holder but one lets go: one of them leaves at once."""
+    shared = scene.a_shared_grant()
+    if shared is None:
         return None
+    grant, holders = shared
     scene.pool.miscount(grant.page)
+    if len(holders) > 1:
+        scene.cancel(scene.draw.choice(holders).request_id)
     return Fault(pages={grant.page})
 
 
@@ -91,6 +97,15 @@ def _rows_permuted(scene: Scene) -> Fault | None:
     page, tokens = written
     scene.pages.swap(page, *scene.draw.sample(range(tokens), 2))
     return Fault(pages={page})
+
+
+def _stale_grant(scene: Scene) -> Fault | None:
+    """In the scheduler's books: a sequence holds a grant that was withdrawn, in the place of its own."""
+    sequence = scene.a_sequence()
+    if sequence is None:
+        return None
+    sequence.grants[scene.draw.randrange(len(sequence.grants))] = scene.a_withdrawn_grant()
+    return Fault(requests={sequence.request_id})
 
 
 def _stale_table_cell(scene: Scene, ahead: TablesAhead) -> Fault | None:
@@ -152,6 +167,7 @@ def _tag_table_late(scene: Scene, ahead: TablesAhead) -> Fault | None:
 
 
 _BETWEEN_STEPS: dict[FaultName, Callable[[Scene], Fault | None]] = {
+    "stale_grant": _stale_grant,
     "freed_early": _freed_early,
     "granted_twice": _granted_twice,
     "reference_count": _reference_count,

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 __all__ = ["KINDS", "FaultKind", "FaultName"]
 
 FaultName = Literal[
+    "stale_grant",
     "stale_table_cell",
     "stale_tail",
     "freed_early",
@@ -33,6 +34,7 @@ class FaultKind(NamedTuple):
 KINDS: dict[FaultName, FaultKind] = {
     kind.name: kind
     for kind in (
+        FaultKind("stale_grant", "the scheduler keeps a grant that was withdrawn", "tags"),
         FaultKind("stale_table_cell", "a cell of the device's page table names another page", "tags"),
         FaultKind("stale_tail", "the last cell of a row is still what it was for whoever had the row before", "tags"),
         FaultKind("freed_early", "the allocator frees a page that is still held", "tags"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roundhouse.build.recipe import Guard
-from roundhouse.plugins.guard import NullGuard, TorchPageGuard
+from roundhouse.plugins.guard import TorchPageGuard
 
 from ..engine.integrity import ContentCheck, IntegrityCheck, Mismatch, PageHistory
 from ..engine.runtime import PreparedBatch
@@ -18,7 +18,7 @@ __all__ = ["Level", "create_check"]
 
 @dataclass(frozen=True)
 class Level:
-    """What is checked: the guard's level, and how likely each page's content is compared before each step."""
+    """What is checked: the guard's level, and how likely each full page's content is compared before each step."""
 
     guard: Guard
     share: float = 1.0
@@ -28,9 +28,11 @@ class Level:
         """Whether chance decides which contents are compared."""
         return self.guard == "tags+content" and self.share < 1
 
-    def sees(self, kind: FaultKind) -> bool:
-        """Whether a fault of this kind must be found here before a token comes out; where contents are sampled, it may."""
-        return self.guard == "tags+content" or (self.guard == "tags" and kind.seen_by == "tags")
+    def probability(self, kind: FaultKind) -> float:
+        """How likely a fault of this kind is found before anybody runs with it, at least."""
+        if self.guard == "off" or (self.guard == "tags" and kind.seen_by == "content"):
+            return 0.0
+        return self.share if kind.seen_by == "content" else 1.0
 
 
 class _Unchecked(IntegrityCheck):
@@ -50,9 +52,9 @@ def create_check(level: Level, tracker: WitnessTracker, pages: DrilledPages, *, 
         count: how many pages there are.
         seed: decides which contents are compared.
     """
-    history = PageHistory(4 * count)
+    history = PageHistory(count)
     if level.guard == "off":
-        return _Unchecked(tracker, NullGuard(), page_tokens=pages.page_tokens, history=history)
+        return _Unchecked(tracker, TorchPageGuard(), page_tokens=pages.page_tokens, history=history)
     content = None
     if level.guard == "tags+content":
         content = ContentCheck(count, pages.page_tokens, pages.page_bytes, share=level.share, seed=seed)

@@ -44,9 +44,10 @@ class OwnedPages:
 
     def __init__(self, pages: int, page_tokens: int) -> None:
         self.page_tokens = page_tokens
-        self.shortest_damaged = 1
         self._rows: Rows = np.zeros((pages, page_tokens), dtype=np.uint64)
         self._due: WeakKeyDictionary[Sequence, list[int]] = WeakKeyDictionary()
+        self._read = np.zeros((0, 0), dtype=np.uint64)
+        """What each row of the last batch read; 0 where nothing."""
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
         return _OwnedBatch(
@@ -65,11 +66,10 @@ class OwnedPages:
         due = [self._due_rows(sequence)[sequence.computed : sequence.computed + count] for sequence, count in batch.runs]
         pages, within = table[of_row, batch.positions // self.page_tokens], batch.positions % self.page_tokens
         self._rows[pages, within] = np.concatenate(due)
-        read = np.where(self._reads(batch.context_len, table), self._through(table), 0)
-        sampled = of_row[batch.sample_rows]
-        tokens = _FIRST_TOKEN + (read[sampled].sum(axis=1) >> np.uint64(33)) % np.uint64(VOCAB - _FIRST_TOKEN)
-        logits = np.zeros((len(sampled), VOCAB), dtype=np.float32)
-        logits[np.arange(len(sampled)), tokens.astype(np.int64)] = 1
+        self._read = np.where(self._reads(batch.context_len, table), self._through(table), 0)
+        tokens = _next_tokens(self._read[of_row[batch.sample_rows]])
+        logits = np.zeros((len(tokens), VOCAB), dtype=np.float32)
+        logits[np.arange(len(tokens)), tokens] = 1
         return logits
 
     def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
@@ -81,15 +81,16 @@ class OwnedPages:
 
     def changed_rows(self, batch: StepBatch, page_table: npt.NDArray[np.int32]) -> BoolArray:
         before = np.array([sequence.computed for sequence, _ in batch.runs])
-        due = np.zeros((len(before), page_table.shape[1] * self.page_tokens), dtype=np.uint64)
-        for row, (sequence, _) in enumerate(batch.runs):
-            due[row, : sequence.computed] = self._due_rows(sequence)[: sequence.computed]
-        reads = self._reads(before, page_table)
-        changed: BoolArray = (reads & (self._through(page_table) != due)).any(axis=1)
+        due = self._due_table(batch, before, page_table.shape[1] * self.page_tokens)
+        changed: BoolArray = (self._reads(before, page_table) & (self._through(page_table) != due)).any(axis=1)
         return changed
 
+    def wrong_answers(self, batch: StepBatch) -> BoolArray:
+        wrong: BoolArray = (self._read != self._due_table(batch, batch.context_len, self._read.shape[1])).any(axis=1)
+        return wrong
+
     def overwrite(self, page: int, token: int, source: int) -> None:
-        self._rows[page, token] = self._rows[source, token] ^ np.uint64(1)
+        self._rows[page, token] = ~self._rows[source, token]
 
     def swap(self, page: int, one: int, other: int) -> None:
         self._rows[page, [one, other]] = self._rows[page, [other, one]]
@@ -103,6 +104,13 @@ class OwnedPages:
         reads: BoolArray = np.arange(table.shape[1] * self.page_tokens)[None] < context[:, None]
         return reads
 
+    def _due_table(self, batch: StepBatch, context: npt.NDArray[np.int64] | npt.NDArray[np.int32], columns: int) -> Rows:
+        """uint64 [B, columns]: what each row should find in its first ``context`` rows; 0 behind them."""
+        due = np.zeros((len(context), columns), dtype=np.uint64)
+        for row, (sequence, _) in enumerate(batch.runs):
+            due[row, : context[row]] = self._due_rows(sequence)[: context[row]]
+        return due
+
     def _due_rows(self, sequence: Sequence) -> Rows:
         """What a sequence writes, and all that it may read."""
         due = self._due.setdefault(sequence, [])
@@ -111,3 +119,10 @@ class OwnedPages:
             row = ((row + token + 1) * _FACTOR + _ADDEND) & _MASK
             due.append(row)
         return np.array(due, dtype=np.uint64)
+
+
+def _next_tokens(read: Rows) -> npt.NDArray[np.int64]:
+    """int64 [R]: the token that follows everything that each row read."""
+    drawn = (read.sum(axis=1) >> np.uint64(33)) % np.uint64(VOCAB - _FIRST_TOKEN)
+    tokens: npt.NDArray[np.int64] = drawn.astype(np.int64) + _FIRST_TOKEN
+    return tokens

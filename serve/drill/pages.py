@@ -20,8 +20,6 @@ class DrilledPages(Protocol):
     """A runtime whose pages can be looked into and damaged."""
 
     page_tokens: int
-    shortest_damaged: int
-    """Pages with fewer tokens written are not damaged: a change of what nobody reads yet would not be a fault."""
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
         """As :meth:`roundhouse.serve.engine.runtime.Runtime.prepare`."""
@@ -43,8 +41,12 @@ class DrilledPages(Protocol):
         """Bool [B]: which rows would read, through this table, what was not written for them."""
         ...
 
+    def wrong_answers(self, batch: StepBatch) -> BoolArray:
+        """Bool [B]: which rows of a batch that has just run read something wrong, by what came out; where that can be told."""
+        ...
+
     def overwrite(self, page: int, token: int, source: int) -> None:
-        """Put the rows of another page's token into a page."""
+        """Put the rows of another page's token into a page, every bit of them turned over: they are never the same."""
         ...
 
     def swap(self, page: int, one: int, other: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import comb
 from typing import Self
 
 import msgspec
@@ -13,6 +14,9 @@ from .levels import Level
 
 __all__ = ["DrillReport", "Failure", "KindReport", "count_up"]
 
+_LEAST_LIKELY = 1e-6
+"""A sampled level fails when so few faults were stopped that chance alone would not come to it once in a million drills."""
+
 
 class KindReport(msgspec.Struct, kw_only=True):
     """All faults of one kind at one level."""
@@ -21,27 +25,37 @@ class KindReport(msgspec.Struct, kw_only=True):
     """None: engines without faults, in which nothing may be found."""
     guard: str
     guard_sample: float | None
-    """How likely a page's content is compared before a step; None where contents are not compared."""
-    sees: bool
-    """Whether this level must find every one of them before a token comes out."""
+    """How likely a full page's content is compared before a step; None where contents are not compared."""
+    probability: float
+    """How likely a fault of this kind is stopped in time here, at least: 1 must be, 0 nobody claims."""
     injected: int = 0
     effective: int = 0
     """Somebody was about to run with it."""
     detected: int = 0
-    """Everybody whom it hit was stopped before a token came out."""
+    """Everybody whom it hit was stopped before running with it."""
+    wrong_rows_run: int = 0
+    """Rows that ran on a page that was not their own, or not as it was written."""
     leaked_tokens: int = 0
-    """Tokens that came out of somebody who ran on a page that was not its own or not as it was written."""
+    """Tokens that came out of whoever did."""
     false_alarms: int = 0
     """Rows stopped although nothing was wrong with them."""
     delay_steps: int = 0
-    """The most steps that ran between the first that a fault had an effect in and the one it was found before."""
+    """The most steps from the first that a fault could have hit to the one it was found before."""
+    unexplained: int = 0
+    """Rows that were wrong by no fault that was put in: a mistake of the engine's own."""
+    errors: int = 0
+    """Engines that broke down, or whose answers did not end."""
     steps: int = 0
     grants: int = 0
 
     @property
     def passed(self) -> bool:
         """Whether the level did what it must."""
-        return not (self.false_alarms or (self.sees and (self.leaked_tokens or self.detected < self.effective)))
+        if self.false_alarms or self.unexplained or self.errors:
+            return False
+        if self.probability == 1:
+            return self.detected == self.effective and not (self.wrong_rows_run or self.leaked_tokens or self.delay_steps)
+        return _chance_of_so_few(self.detected, self.effective, self.probability) > _LEAST_LIKELY
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,20 +65,22 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     guard: str
     guard_sample: float | None
     seed: int
-    """Of the episode: a drill of as many steps that begins with it plays it first, exactly."""
+    """Of the episode: a drill that begins with it plays it first, exactly."""
     why: str
 
     @classmethod
-    def of(cls, report: KindReport, seed: int) -> Self:
+    def of(cls, report: KindReport, seed: int, error: str | None) -> Self:
         """The failure of an episode that did not pass."""
         late = report.effective - report.detected
-        what = f"{late} of {report.effective} faults not stopped in time, {report.leaked_tokens} tokens leaked"
+        what = f"{late} of {report.effective} faults not stopped in time, {report.wrong_rows_run} wrong rows run"
+        what += f", {report.leaked_tokens} tokens leaked, {report.false_alarms} false alarms"
+        what += f", {report.unexplained} rows wrong by no fault" if report.unexplained else ""
         return cls(
             fault=report.fault,
             guard=report.guard,
             guard_sample=report.guard_sample,
             seed=seed,
-            why=f"{what}, {report.false_alarms} false alarms",
+            why=f"{what}, {error}" if error else what,
         )
 
 
@@ -77,29 +93,41 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     grants: int
     faults: int
+    preemptions: int
+    cached_tokens: int
+    """Prompt tokens found in pages of others."""
     passed: bool
     kinds: list[KindReport]
     failures: list[Failure]
 
 
-def count_up(level: Level, kind: FaultName | None, results: Iterable[EpisodeResult]) -> KindReport:
+def count_up(level: Level, kind: FaultName | None, results: Sequence[EpisodeResult]) -> KindReport:
     """Sum up episodes of one kind at one level."""
-    content = level.guard == "tags+content"
-    report = KindReport(
+    faults = [fault for result in results for fault in result.faults]
+    effective = [fault for fault in faults if fault.effective is not None]
+    delays = (fault.found - fault.effective for fault in effective if fault.found and fault.effective)
+    return KindReport(
         fault=kind,
         guard=level.guard,
-        guard_sample=level.share if content else None,
-        sees=kind is None or (level.sees(KINDS[kind]) and not (level.samples and KINDS[kind].seen_by == "content")),
+        guard_sample=level.share if level.guard == "tags+content" else None,
+        probability=1.0 if kind is None else level.probability(KINDS[kind]),
+        injected=len(faults),
+        effective=len(effective),
+        detected=sum(fault.found is not None and not (fault.ran or fault.leaked) for fault in effective),
+        wrong_rows_run=sum(fault.ran for fault in faults),
+        leaked_tokens=sum(fault.leaked for fault in faults),
+        false_alarms=sum(result.false_alarms for result in results),
+        delay_steps=max(delays, default=0),
+        unexplained=sum(result.unexplained for result in results),
+        errors=sum(result.error is not None for result in results),
+        steps=sum(result.steps for result in results),
+        grants=sum(result.grants for result in results),
     )
-    for result in results:
-        effective = [fault for fault in result.faults if fault.effective is not None]
-        delays = [fault.found - fault.effective for fault in effective if fault.found and fault.effective]
-        report.injected += len(result.faults)
-        report.effective += len(effective)
-        report.detected += sum(fault.found is not None and not fault.leaked for fault in effective)
-        report.leaked_tokens += sum(fault.leaked for fault in result.faults)
-        report.false_alarms += result.false_alarms + result.unexplained
-        report.delay_steps = max([report.delay_steps, *delays])
-        report.steps += result.steps
-        report.grants += result.grants
-    return report
+
+
+def _chance_of_so_few(found: int, of: int, probability: float) -> float:
+    """How likely it is that so few, or fewer, of independent faults are found."""
+    if probability == 0:
+        return 1.0
+    terms: Iterable[float] = (comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(found + 1))
+    return sum(terms)

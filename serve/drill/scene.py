@@ -1,7 +1,8 @@
-"""What a fault can be put into: the real pool, the tracker, the pages, and the tables of the step ahead."""
+"""What a fault can be put into: pool, scheduler's books, tracker, pages, and the tables of the step ahead."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -49,19 +50,46 @@ class Scene:
     pool: FaultyPool
     tracker: WitnessTracker
     pages: DrilledPages
-    running: list[Sequence] = field(default_factory=list)
-    """Who ran in the last step and still holds pages."""
+    cancel: Callable[[str], None]
+    """A client goes away."""
+    ran: list[Sequence] = field(default_factory=list)
+    """Who ran in the last step."""
     last_table: Int32Array | None = None
     """int32 [B, M], of the step before."""
     last_tags: Int32Array | None = None
-    """int32 [P], as the guard saw them in the step before."""
+    """int32 [P], at the end of the step before."""
 
-    def a_grant(self, *, shared: bool = False) -> Grant | None:
+    @property
+    def running(self) -> list[Sequence]:
+        """Who ran in the last step and still holds pages."""
+        return [sequence for sequence in self.ran if sequence.grants]
+
+    def a_sequence(self) -> Sequence | None:
+        """Somebody who runs."""
+        running = self.running
+        return self.draw.choice(running) if running else None
+
+    def a_grant(self) -> Grant | None:
         """A grant that somebody who runs presents."""
-        grants = [grant for sequence in self.running for grant in sequence.grants]
-        if shared:
-            grants = [grant for grant in grants if not self.pool.is_held_once(grant.page)]
-        return self.draw.choice(grants) if grants else None
+        sequence = self.a_sequence()
+        return self.draw.choice(sequence.grants) if sequence else None
+
+    def a_shared_grant(self) -> tuple[Grant, list[Sequence]] | None:
+        """A grant of a page with other holders, and who of those that run presents it; of several who do, if there are any."""
+        presented: dict[Grant, list[Sequence]] = {}
+        for sequence in self.running:
+            for grant in sequence.grants:
+                if not self.pool.is_held_once(grant.page):
+                    presented.setdefault(grant, []).append(sequence)
+        several = [(grant, holders) for grant, holders in presented.items() if len({each.request_id for each in holders}) > 1]
+        found = several or list(presented.items())
+        return self.draw.choice(found) if found else None
+
+    def a_withdrawn_grant(self) -> Grant:
+        """A page of the pool, under a tag that it does not carry any more."""
+        page = self.draw.randrange(self.pool.pages)
+        tag = int(self.tracker.current[page])
+        return Grant(page, tag - 1 if tag > 1 else 2)
 
     def a_written_page(self) -> tuple[int, int] | None:
         """A page that had another holder before, and how many tokens are written in it for its present one."""
@@ -72,5 +100,5 @@ class Scene:
             for column, grant in enumerate(sequence.grants)
             if self.tracker.times_granted[grant.page] > 1
         ]
-        written = [(page, tokens) for page, tokens in found if tokens >= self.pages.shortest_damaged]
+        written = [(page, tokens) for page, tokens in found if tokens > 0]
         return self.draw.choice(written) if written else None

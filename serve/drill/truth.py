@@ -81,9 +81,9 @@ class Verdict(NamedTuple):
     """What is so with one row of a prepared batch."""
 
     wrong: bool
-    """It would read or write a page that is not its own, or read what it did not write."""
-    misread: bool
-    """The tag table does not have the truth about one of its pages."""
+    """It holds a page that is not its own, by the tables or the books, or would read what it did not write."""
+    misled: bool
+    """What it runs on is right, but the guard is given something else: a tag table or a page count without the truth."""
 
 
 def judge(batch: StepBatch, prepared: PreparedBatch, tracker: WitnessTracker, pages: DrilledPages) -> list[Verdict]:
@@ -94,6 +94,6 @@ def judge(batch: StepBatch, prepared: PreparedBatch, tracker: WitnessTracker, pa
     current = tracker.current[own]
     foreign = held & ((table != batch.page_table) | (current != batch.expected_tags))
     miscounted = (counts > batch.page_count) | (counts < 0) | (counts < -(-batch.context_len // pages.page_tokens))
-    misread = held & (tracker.page_tags[own] != current)
-    wrong = foreign.any(axis=1) | miscounted | pages.changed_rows(batch, table)
-    return [Verdict(bool(one), bool(other)) for one, other in zip(wrong, misread.any(axis=1), strict=True)]
+    misled = (held & (tracker.page_tags[own] != current)).any(axis=1) | miscounted
+    wrong = foreign.any(axis=1) | pages.changed_rows(batch, table)
+    return [Verdict(bool(one), bool(other)) for one, other in zip(wrong, misled, strict=True)]

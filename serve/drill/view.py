@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from .kinds import KINDS
 from .report import DrillReport, Failure, KindReport
 
 __all__ = ["drill_table", "drill_verdict", "replay_command"]
@@ -13,7 +12,7 @@ __all__ = ["drill_table", "drill_verdict", "replay_command"]
 def drill_table(report: DrillReport) -> Table:
     """A row for each kind of fault at each level."""
     table = Table("fault", "checked", box=None, pad_edge=False, header_style="bold")
-    for heading in ("put in", "effective", "stopped in time", "tokens leaked", "false alarms", "delay"):
+    for heading in ("put in", "effective", "stopped in time", "wrong rows run", "tokens leaked", "false alarms", "delay"):
         table.add_column(heading, justify="right")
     table.add_column("")
     for kind in report.kinds:
@@ -23,6 +22,7 @@ def drill_table(report: DrillReport) -> Table:
             f"{kind.injected:,}",
             f"{kind.effective:,}",
             f"{kind.detected:,}",
+            f"{kind.wrong_rows_run:,}",
             f"{kind.leaked_tokens:,}",
             f"{kind.false_alarms:,}",
             f"{kind.delay_steps:,}",
@@ -47,24 +47,24 @@ def replay_command(failure: Failure, engine: str | None) -> str:
     parts = ["roundhouse drill", engine or "", f"--seed {failure.seed} --steps 1", f"--fault {failure.fault or 'none'}"]
     parts.append(f"--guard {failure.guard}")
     if failure.guard_sample is not None:
-        parts.append(f"--guard-sample {failure.guard_sample:g}")
+        parts.append(f"--guard-sample {failure.guard_sample}")
     return " ".join(part for part in parts if part)
 
 
 def _level(kind: KindReport) -> str:
-    if kind.guard_sample is None:
+    if kind.guard_sample is None or kind.guard_sample == 1:
         return kind.guard
-    return f"{kind.guard}, {'all' if kind.guard_sample == 1 else f'{kind.guard_sample:.0%} of'} pages"
+    return f"{kind.guard}, {kind.guard_sample:.0%}"
 
 
 def _judgement(kind: KindReport) -> str:
     if not kind.passed:
         return "FAILED"
-    if kind.fault is None or kind.sees:
-        return "passed"
     if kind.guard == "off":
         return "nobody looks"
-    if kind.guard == "tags":
-        return "tags cannot see it" if KINDS[kind.fault].seen_by == "content" else "passed"
+    if kind.probability == 0:
+        return "not seen by tags"
+    if kind.probability == 1:
+        return "passed"
     share = kind.detected / kind.effective if kind.effective else 0.0
-    return f"sampled: {share:.1%} in time"
+    return f"{share:.1%} in time"

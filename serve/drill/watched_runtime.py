@@ -23,14 +23,21 @@ class WatchedRuntime:
         pages: do the work.
         before_guard: may damage the tables that the device gets; called for every batch that is prepared.
         before_step: called when the batch that was prepared last runs.
+        after_step: called with that batch, before its pages count as written.
     """
 
     def __init__(
-        self, pages: DrilledPages, *, before_guard: Callable[[TablesAhead], None], before_step: Callable[[], None]
+        self,
+        pages: DrilledPages,
+        *,
+        before_guard: Callable[[TablesAhead], None],
+        before_step: Callable[[], None],
+        after_step: Callable[[StepBatch], None],
     ) -> None:
         self._pages = pages
         self._before_guard = before_guard
         self._before_step = before_step
+        self._after_step = after_step
         self._batch: StepBatch | None = None
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
@@ -43,6 +50,7 @@ class WatchedRuntime:
         assert self._batch is not None
         self._before_step()
         logits = self._pages.forward(prepared)
+        self._after_step(self._batch)
         self._pages.written(self._batch)
         return logits
 

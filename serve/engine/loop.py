@@ -194,7 +194,7 @@ class EngineLoop:
         self._live.fail_late()
         self._fail_what_cannot_be_guided()
         self._fail_what_fits_no_more()
-        self._integrity.history.step = self._steps + 1
+        self._integrity.history.begin_step(self._steps + 1)
         batch, admitted = self._scheduler.schedule()
         self._tokens_in += sum(sequence.prompt_tokens for sequence in admitted)
         self._cached_tokens += sum(sequence.cached_tokens for sequence in admitted)

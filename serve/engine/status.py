@@ -39,7 +39,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True, tag="status"):
     """Seconds from a request's arrival to its first token."""
     inter_token: Histogram = Histogram()
     """Seconds between two tokens of one answer."""
-    guard: str = "off"
+    guard: str
     """What is checked before every step: off, tags or tags+content."""
     tag_checks: int
     """Batched comparisons made: one a step, and one more when rows had to be dropped."""

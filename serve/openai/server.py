@@ -17,6 +17,9 @@ from ..triton.ports import bind_port
 __all__ = ["FrontServer"]
 
 _POLL_S = 0.02
+_IDLE_S = 75
+"""An idle connection is kept longer than clients keep theirs (5 s for the official one): who closes first must be the client,
+or its next request may go into a connection that is just being closed."""
 _GRACE_S = 5
 _ENDING_S = 3
 """What requests get after the grace, to say that they end."""
@@ -54,7 +57,13 @@ class FrontServer:
         self._socket = bind_port(host, port)
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=_GRACE_S + _ENDING_S, ws="none"
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=_GRACE_S + _ENDING_S,
+            ws="none",
         )
         self._server = _Server(config, app.state.closing)
         self._thread = threading.Thread(

@@ -43,7 +43,7 @@ class EngineProcess:
         engine: the engine folder.
         python: the interpreter that has torch; by default this one.
         overrides_json: what to change of the engine's recipe, as a JSON object.
-        on_state: told True when the process takes requests, and False when it is gone.
+        on_state: told what the process says of itself when it takes requests, and None when it is gone.
         on_status: gets each status report, from the receiving thread.
         on_log: gets each line that the engine process prints, and notes about restarts.
     """
@@ -54,7 +54,7 @@ class EngineProcess:
         *,
         python: str = sys.executable,
         overrides_json: str = "{}",
-        on_state: Callable[[bool], None] = lambda _: None,
+        on_state: Callable[[Ready | None], None] = lambda _: None,
         on_status: Callable[[Status], None] = lambda _: None,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -88,7 +88,7 @@ class EngineProcess:
         except ServeError:
             self._folders.remove()
             raise
-        self._attach(connection)
+        self._attach(connection, ready)
         self._receiver = threading.Thread(target=self._keep_running, args=(connection,), name="engine-receiver", daemon=True)
         self._receiver.start()
         return ready
@@ -172,10 +172,10 @@ class EngineProcess:
             restarted = self._restart(deaths)
             if restarted is None:
                 return
-            connection = restarted
-            self._attach(connection)
+            connection, ready = restarted
+            self._attach(connection, ready)
 
-    def _restart(self, deaths: int) -> EngineConnection | None:
+    def _restart(self, deaths: int) -> tuple[EngineConnection, Ready] | None:
         """Start again until it works; None when the owner stops meanwhile."""
         while not self._stopping.is_set():
             delay = restart_delay(deaths)
@@ -183,7 +183,7 @@ class EngineProcess:
             if self._stopping.wait(delay):
                 break
             try:
-                return self._run()[0]
+                return self._run()
             except ServeError as error:
                 self._log(error.message)
                 deaths += 1
@@ -236,17 +236,17 @@ class EngineProcess:
         with contextlib.suppress(Exception):  # there is nowhere left to say it
             self._on_log(line)
 
-    def _attach(self, connection: EngineConnection) -> None:
+    def _attach(self, connection: EngineConnection, ready: Ready) -> None:
         with self._lock:
             self._connection = connection
-        self._guarded(self._on_state, True, "the engine's state")
+        self._guarded(self._on_state, ready, "the engine's state")
 
     def _detach(self, connection: EngineConnection) -> None:
         """Take a dead process out of use; every request it held fails."""
         with self._lock:
             self._connection = None
             lost = self._live.clear()
-        self._guarded(self._on_state, False, "the engine's state")
+        self._guarded(self._on_state, None, "the engine's state")
         connection.close(grace_s=5.0)
         why = "the server is stopping" if self._stopping.is_set() else "the engine process ended while it served this request"
         for request_id, on_output in lost.items():

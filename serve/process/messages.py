@@ -29,6 +29,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     page_tokens: int
     max_seq_len: int
     guard: str
+    """What the settings ask to be checked before every step: off, tags or tags+content."""
 
 
 class Outputs(msgspec.Struct, frozen=True, tag="outputs"):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from roundhouse.errors import ServeError
+
 from ..engine.batch import StepBatch
 from ..engine.runtime import PreparedBatch
 
@@ -24,7 +26,8 @@ class TorchBatch(PreparedBatch):
     token_ids: torch.Tensor
     """int64 [1, T]"""
     positions: torch.Tensor
-    """int64 [1, T]"""
+    """int64 [1, T]: for rotary embeddings only. Which cell of the page table a token belongs to is told by its place in the row
+    and by ``context_len``, which the page check has seen."""
     query_start: torch.Tensor
     """int32 [B + 1]: row b's tokens are ``query_start[b]:query_start[b + 1]``."""
     sample_rows: torch.Tensor
@@ -72,11 +75,22 @@ def prepare_batch(batch: StepBatch) -> TorchBatch:
 
 
 def attention_tables(batch: TorchBatch, page_tokens: int) -> AttentionTables:
-    """What attention reads of a batch whose page table was checked."""
-    table, positions = batch.page_table.long(), batch.positions[0]
+    """What attention reads of a batch whose page table was checked.
+
+    Raises:
+        ServeError: rows, tokens and contexts contradict each other.
+    """
+    table = batch.page_table.long()
     starts, contexts = batch.query_start.tolist(), batch.context_len.tolist()
     counts = batch.query_start.diff()
+    tokens = batch.token_ids.shape[1]
+    if starts[0] != 0 or starts[-1] != tokens or bool(((counts < 1) | (counts > batch.context_len)).any()):
+        raise ServeError(
+            f"the batch contradicts itself: its {tokens} tokens do not fit rows from {starts} and contexts {contexts}"
+        )
     rows = torch.repeat_interleave(torch.arange(len(contexts)), counts)
+    # A row's tokens are the last of its context.
+    positions = torch.arange(tokens) + (batch.context_len - batch.query_start[1:])[rows]
     pages, within = table[rows, positions // page_tokens], positions % page_tokens
     singles = int((counts == 1).sum())
     single_table, single_mask = _singles(table[:singles], batch.context_len[:singles], page_tokens)

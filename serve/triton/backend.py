@@ -21,7 +21,8 @@ from roundhouse.errors import RequestCode, RequestError, ServeError
 from ..engine.request import Output, Request
 from ..engine.status import Status
 from ..process.client import EngineProcess
-from .health import TokenWatch
+from ..process.messages import Ready
+from .health import UNGUARDED, TokenWatch
 from .metrics import EngineMetrics
 from .replies import Reply
 from .repository import ENGINE_KEY, OVERRIDES_KEY, PYTHON_KEY
@@ -109,7 +110,8 @@ class TritonPythonModel:
 
     def _submit(self, parsed: ParsedRequest, reply: Reply) -> None:
         if problem := self._watch.problem():
-            raise RequestError("unavailable", f"{problem}; try again in a moment")
+            # A step that was not checked is not made good by waiting.
+            raise RequestError("unavailable", problem if problem == UNGUARDED else f"{problem}; try again in a moment")
         # The client's request id may be empty or repeat, so requests carry one of their own inside.
         request_id = uuid.uuid4().hex
         request = Request(
@@ -157,9 +159,12 @@ class TritonPythonModel:
             with self._lock:
                 self._live.pop(output.request_id, None)
 
-    def _take_state(self, up: bool) -> None:
-        self._watch.set_up(up)
-        self._metrics.set_up(up)
+    def _take_state(self, ready: Ready | None) -> None:
+        if ready is None:
+            self._watch.end()
+        else:
+            self._watch.begin(ready.guard)
+        self._metrics.set_up(ready is not None)
 
     def _take_status(self, status: Status) -> None:
         self._watch.take(status)

@@ -42,15 +42,29 @@ class TokenWatch:
         self._clock = clock
         self._lock = threading.Lock()
         self._up = False
+        self._guard = "off"
+        """What the settings asked for."""
         self._unguarded = False
         self._steps = self._tokens = self._checks = 0
         self._reported = self._stepped = self._spoke = 0.0
         """When it last reported, took a step and gave a token; idle time counts as all of them."""
 
-    def set_up(self, up: bool) -> None:
-        """The process takes requests from now on, or is gone."""
+    def begin(self, guard: str) -> None:
+        """The process takes requests from now on.
+
+        Args:
+            guard: what it was asked to check before every step: off, tags or tags+content.
+        """
+        self._reset(up=True, guard=guard)
+
+    def end(self) -> None:
+        """The process is gone."""
+        self._reset(up=False, guard="off")
+
+    def _reset(self, *, up: bool, guard: str) -> None:
         with self._lock:
             self._up = up
+            self._guard = guard
             self._unguarded = False
             self._steps = self._tokens = self._checks = 0
             self._reported = self._stepped = self._spoke = self._clock()
@@ -64,8 +78,10 @@ class TokenWatch:
                 self._stepped = now
             if idle or status.tokens_out != self._tokens:
                 self._spoke = now
-            # Every step is checked once at least. Who found that out once must not forget it.
-            if status.guard != "off" and status.tag_checks - self._checks < status.steps - self._steps:
+            # Every step is checked once at least, and as was asked for, whatever the loop takes itself for. Who found out once
+            # that it was not so must not forget it.
+            steps, checks = status.steps - self._steps, status.tag_checks - self._checks
+            if self._guard != "off" and steps > 0 and (status.guard != self._guard or checks < steps):
                 self._unguarded = True
             self._steps, self._tokens, self._checks = status.steps, status.tokens_out, status.tag_checks
 
@@ -77,7 +93,7 @@ class TokenWatch:
 
     @property
     def unguarded(self) -> bool:
-        """Whether a step ran without the page check although it is on."""
+        """Whether a step ran without the page check that the settings ask for."""
         with self._lock:
             return self._unguarded
 

@@ -43,7 +43,7 @@ METRICS: tuple[tuple[str, str | None, Kind, str], ...] = (
     ("roundhouse_kv_pages_free", "pages_free", "gauge", "KV pages that nobody holds"),
     ("roundhouse_kv_pages_used", "pages_used", "gauge", "KV pages in use by requests"),
     ("roundhouse_kv_pages_cached", "pages_cached", "gauge", "KV pages that only the prefix cache holds, given up when needed"),
-    (PAGES_QUARANTINED, "pages_quarantined", "gauge", "KV pages out of use after a tag mismatch"),
+    (PAGES_QUARANTINED, "pages_quarantined", "gauge", "KV pages out of use after a page check failed"),
     ("roundhouse_prompt_tokens_total", "tokens_in", "counter", "Prompt tokens of admitted requests"),
     ("roundhouse_cached_tokens_total", "cached_tokens", "counter", "Prompt tokens that were not computed: prefix hits"),
     ("roundhouse_generated_tokens_total", "tokens_out", "counter", "Tokens generated"),

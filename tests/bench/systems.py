@@ -21,7 +21,7 @@ from roundhouse.serve.engine.loop import EngineLoop
 from roundhouse.serve.engine.request import Chunk, Failure, Output, Request, SamplingParams
 from roundhouse.serve.openai.triton_client import GenerationOptions, TritonClient
 
-__all__ = ["InProcess", "System", "ThroughTriton", "Transformers", "chunks_of", "greedy_requests"]
+__all__ = ["InProcess", "System", "ThroughTriton", "Transformers", "chunks_of", "complete", "greedy_requests"]
 
 _CHILD = Path(__file__).with_name("transformers_child.py")
 _WITHOUT_END = 2**31 - 1
@@ -64,7 +64,7 @@ class InProcess:
             window.note(chunks, time.perf_counter())
             tokens += sum(len(chunk.token_ids) for chunk in chunks)
         seconds = time.perf_counter() - began
-        return Run(_all(tokens, prompts, new_tokens), seconds, window.tokens_per_s)
+        return Run(complete(tokens, prompts, new_tokens), seconds, window.tokens_per_s)
 
 
 class ThroughTriton:
@@ -92,7 +92,7 @@ class ThroughTriton:
             seconds = time.perf_counter() - began
         finally:
             await client.close()
-        return Run(_all(sum(counts), prompts, new_tokens), seconds)
+        return Run(complete(sum(counts), prompts, new_tokens), seconds)
 
 
 class Transformers:
@@ -134,7 +134,7 @@ class Transformers:
             stdin.write(json.dumps({"prompts": prompts, "new_tokens": new_tokens}) + "\n")
             stdin.flush()
         answer = self._answer()
-        return Run(_all(answer["output_tokens"], prompts, new_tokens), answer["seconds"])
+        return Run(complete(answer["output_tokens"], prompts, new_tokens), answer["seconds"])
 
     def _answer(self) -> dict[str, Any]:
         line = self._process.stdout.readline() if self._process.stdout else ""
@@ -164,15 +164,20 @@ def chunks_of(outputs: Iterable[Output]) -> list[Chunk]:
     return chunks
 
 
-async def _ask(client: TritonClient, prompt: list[int], new_tokens: int) -> int:
-    options = GenerationOptions(SamplingParams(max_tokens=new_tokens, ignore_eos=True))
-    return sum([len(piece.token_ids) async for piece in client.generate(prompt, options, streaming=True)])
+def complete(tokens: int, prompts: Sequence[list[int]], new_tokens: int) -> int:
+    """The tokens that came out, if these are all that were asked for.
 
-
-def _all(tokens: int, prompts: Sequence[list[int]], new_tokens: int) -> int:
+    Raises:
+        ServeError: they are not: an answer that was cut is no measurement.
+    """
     asked = len(prompts) * new_tokens
     if tokens != asked:
         raise ServeError(
             f"{tokens} tokens came out instead of {asked}", hint="Take fewer, so that they fit the model's length."
         )
     return tokens
+
+
+async def _ask(client: TritonClient, prompt: list[int], new_tokens: int) -> int:
+    options = GenerationOptions(SamplingParams(max_tokens=new_tokens, ignore_eos=True))
+    return sum([len(piece.token_ids) async for piece in client.generate(prompt, options, streaming=True)])

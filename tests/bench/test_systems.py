@@ -53,8 +53,9 @@ def test_a_profile_clocks_steps_in_which_everybody_decodes(tokenizer: EngineToke
     loop = EngineLoop(runtime, settings(max_num_tokens=16), tokenizer, vocab=512, stages=clock)
     told = profile(loop, clock, PROMPTS, steps=5)
     assert (told.concurrency, told.steps) == (3, 5)
-    assert all(told.ms[stage] == 1000.0 for stage in ("prepare", "guard", "forward", "sampling", "detokenize"))
-    assert told.step_ms == sum(told.ms.values()) == 15_000.0
+    assert all(told.ms[stage] == 1000.0 for stage in ("prepare", "forward", "sampling", "detokenize"))
+    assert told.ms["guard"] == 2000.0, "before the step, and once more for what it wrote"
+    assert told.step_ms == sum(told.ms.values()) == 17_000.0
     clocked = [batch for batch in runtime.forwards if len(batch.runs) == 3 and len(batch.token_ids) == 3]
     assert len(clocked) == 5, "a token for each of the three, and no prompt among them"
     assert runtime.forwards[-5:] == clocked

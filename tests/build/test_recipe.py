@@ -43,7 +43,12 @@ def test_a_recipe_file_is_read_and_frozen(tmp_path: Path) -> None:
         ({"model": "m", "memory_fraction": float("nan")}, "memory_fraction: .*finite"),
         ({"model": "m", "target_options": {"a": [float("inf")]}}, "target_options.*finite"),
         ({"model": "m", "target_options": {"a": b"\xff"}}, "target_options.a: .*JSON"),
-        ({"model": "m", "guard_sample": 0.5}, "guard_sample belongs to"),
+        ({"model": "m", "guard_sample": 0.5}, "guard_sample belongs to guard: tags\\+content, and guard is tags"),
+        ({"model": "m", "guard": "off", "guard_sample": 0.5}, "guard_sample belongs to .*, and guard is off"),
+        ({"model": "m", "guard": "tags+content", "guard_sample": 0}, "guard_sample 0 would compare no page"),
+        ({"model": "m", "guard": "tags+content", "guard_sample": -0.1}, "guard_sample: .*got -0.1"),
+        ({"model": "m", "guard": "tags+content", "guard_sample": 1.1}, "guard_sample: .*got 1.1"),
+        ({"model": "m", "guard": "contents"}, "guard: 'contents' is not one of off, tags, tags\\+content"),
         ({"model": "m", "memory_fraction": 1.5}, "memory_fraction"),
         ({"model": "m", "memory_fraction": 0.5, "kv_cache_tokens": 10}, "memory_fraction and kv_cache_tokens exclude"),
     ],
@@ -128,3 +133,15 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_every_default_recipe_key_survives_a_round_trip() -> None:
     recipe = Recipe(model="m")
     assert recipe_from(recipe.model_dump()) == recipe
+
+
+@pytest.mark.parametrize("sample", [1e-6, 0.02, 1, None])
+def test_a_sample_belongs_to_the_content_check(sample: float | None) -> None:
+    recipe = recipe_from({"model": "m", "guard": "tags+content", "guard_sample": sample})
+    assert (recipe.guard, recipe.guard_sample) == ("tags+content", sample)
+
+
+@pytest.mark.parametrize("guard", ["off", "tags"])
+def test_recipes_from_before_contents_were_checked_are_still_read(guard: str) -> None:
+    """They all say `guard_sample: 0.0`."""
+    assert recipe_from({"model": "m", "guard": guard, "guard_sample": 0.0}).guard == guard

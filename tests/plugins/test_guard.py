@@ -8,7 +8,7 @@ import torch
 from guard_tables import tables
 from hypothesis import given
 
-from roundhouse.plugins.guard import NullGuard, TorchPageGuard
+from roundhouse.plugins.guard import TorchPageGuard
 from roundhouse.plugins.page_tag import first_bad_columns
 
 
@@ -41,9 +41,3 @@ def test_the_torch_guard_agrees_with_the_definition(inputs: Any) -> None:
     first = first_bad_columns(*inputs)
     bad = TorchPageGuard().bad_rows(torch.from_numpy(table), torch.from_numpy(count), torch.from_numpy(expected), tags)
     assert bad == [(row, column) for row, column in enumerate(first.tolist()) if column >= 0]
-
-
-@given(tables())
-def test_the_null_guard_finds_nothing(inputs: Any) -> None:
-    table, count, expected, tags = inputs
-    assert NullGuard().bad_rows(torch.from_numpy(table), torch.from_numpy(count), torch.from_numpy(expected), tags) == []

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
+from typing import Any
 
+import pytest
+from typer.testing import CliRunner
+
+from roundhouse.__main__ import app
+from roundhouse.build.engine import MANIFEST, Engine, read_manifest
+from roundhouse.build.home import Home
+from roundhouse.build.planner.support import unsupported
+from roundhouse.build.recipe import GUARD_SAMPLE, recipe_from
 from roundhouse.errors import UsageError
 from roundhouse.serve.settings import EngineSettings, Overrides
 
@@ -36,3 +46,67 @@ def test_weights_that_do_not_fit_are_refused_without_a_memory_key(tiny_engine) -
     ) as refused:
         EngineSettings.for_engine(tiny_engine, Overrides(), free_memory=1000)
     assert refused.value.hint == "Free memory, or run a smaller engine."
+
+
+def with_recipe(engine: Engine, folder: Path, **keys: Any) -> Engine:
+    """The same engine with other words in its manifest's recipe, read back from a file."""
+    manifest = json.loads((engine.folder / MANIFEST).read_text())
+    manifest["recipe"] |= keys
+    manifest["plan"]["recipe"] |= keys
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return Engine(engine.folder, read_manifest(folder))
+
+
+def guard_of(engine: Engine, **overrides: Any) -> tuple[str, float]:
+    chosen = EngineSettings.for_engine(engine, Overrides(kv_cache_tokens=512, **overrides), free_memory=1 << 30)
+    return chosen.guard, chosen.guard_sample
+
+
+@pytest.mark.parametrize("sample", [{}, {"guard_sample": None}, {"guard_sample": 0.0}])
+def test_any_level_may_be_chosen_for_an_engine_that_was_built_for_tags(
+    tiny_engine: Engine, tmp_path: Path, sample: dict[str, Any]
+) -> None:
+    """Engines from before contents were checked have a sample of 0.0 in their manifest."""
+    engine = with_recipe(tiny_engine, tmp_path, guard="tags", **sample)
+    assert guard_of(engine)[0] == "tags"
+    assert guard_of(engine, guard="off")[0] == "off"
+    assert guard_of(engine, guard="tags+content") == ("tags+content", GUARD_SAMPLE) == ("tags+content", 0.02)
+    assert guard_of(engine, guard="tags+content", guard_sample=0.5) == ("tags+content", 0.5)
+
+
+def test_any_level_may_be_chosen_for_an_engine_that_was_built_for_contents(tiny_engine: Engine, tmp_path: Path) -> None:
+    engine = with_recipe(tiny_engine, tmp_path, guard="tags+content", guard_sample=0.25)
+    assert guard_of(engine) == guard_of(engine, guard="tags+content") == ("tags+content", 0.25)
+    assert guard_of(engine, guard_sample=0.5) == ("tags+content", 0.5)
+    assert guard_of(engine, guard="tags")[0] == "tags"
+    assert guard_of(engine, guard="off")[0] == "off"
+    with pytest.raises(UsageError, match="guard_sample belongs to guard: tags\\+content, and guard is tags"):
+        guard_of(engine, guard="tags", guard_sample=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--guard-sample", "0.5"], "guard_sample belongs to guard: tags+content, and guard is tags"),
+        (["--guard-sample", "0.5", "--guard", "off"], "guard_sample belongs to guard: tags+content, and guard is off"),
+        (["--guard-sample", "0", "--guard", "tags+content"], "--guard-sample 0.0: "),
+        (["--guard-sample", "1.5", "--guard", "tags+content"], "--guard-sample 1.5: "),
+        (["--guard", "contents"], "--guard contents: "),
+    ],
+)
+def test_a_sample_that_nobody_would_use_is_refused(
+    tiny_engine: Engine, session_home: Home, options: list[str], message: str
+) -> None:
+    command = ["generate", tiny_engine.manifest.id, "x", *options, "--home", str(session_home.path)]
+    refused = CliRunner().invoke(app, command).exception
+    assert isinstance(refused, UsageError)
+    assert message in refused.message
+
+
+@pytest.mark.parametrize(("target", "runs"), [("torch", True), ("tensorrt", False), ("trtllm-pytorch", False)])
+def test_contents_are_checked_on_the_torch_target_only(tiny_engine: Engine, target: str, runs: bool) -> None:
+    plan = tiny_engine.manifest.plan
+    recipe = recipe_from({"model": "m", "target": target, "guard": "tags+content"})
+    found = [problem.message for problem in unsupported(recipe, plan.shape, plan.hardware) if problem.code == "guard"]
+    assert runs == (not found)
+    assert runs or "only built for the torch target" in found[0]

@@ -24,9 +24,6 @@ from .history import NO_HISTORY, PageHistory
 
 __all__ = ["Integrity", "IntegrityCheck", "Mismatch", "NullIntegrity", "create_integrity", "mismatch_error"]
 
-_MOST_REMEMBERED = 65_536
-"""Grants, of all pages together: a few MB."""
-
 
 class Mismatch(NamedTuple):
     """A row that must not run, and the first column that is not right."""
@@ -104,10 +101,10 @@ class IntegrityCheck:
         bad = dict(self._guard.bad_rows(prepared.page_table, prepared.page_count, prepared.expected_tags, tags))
         self.checks += 1
         # The guard looks at as many pages as the count says: one that is too small would leave pages unchecked.
-        covered = prepared.page_count * self._page_tokens >= prepared.context_len
-        if not bool(covered.all()):
-            for row in (~covered).nonzero().flatten().tolist():
-                bad.setdefault(row, max(int(prepared.page_count[row]), 0))
+        counts, contexts = prepared.page_count.tolist(), prepared.context_len.tolist()
+        for row, (count, context) in enumerate(zip(counts, contexts, strict=True)):
+            if count * self._page_tokens < context:
+                bad.setdefault(row, max(count, 0))
         if bad:
             return [Mismatch(row, column, self._kind(prepared, row, column)) for row, column in sorted(bad.items())]
         if self._content is None:
@@ -184,7 +181,7 @@ def create_integrity(settings: EngineSettings, read: Callable[[int], npt.NDArray
         PageTagTracker(pages),
         TorchPageGuard(),
         page_tokens=page_tokens,
-        history=PageHistory(min(4 * pages, _MOST_REMEMBERED)),
+        history=PageHistory(pages),
         content=content,
     )
 
@@ -194,5 +191,8 @@ def mismatch_error(event: IntegrityEvent) -> RequestError:
     if event.kind == "content":
         what = f"the KV page at column {event.column} no longer holds what was written for this request"
         return RequestError("page_content_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")
-    what = f"the KV page at column {event.column} no longer carries this request's tag"
+    if event.kind == "count":
+        what = f"the table of this request's KV pages does not have as many as it needs (column {event.column})"
+    else:
+        what = f"the KV page at column {event.column} no longer carries this request's tag"
     return RequestError("page_tag_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")

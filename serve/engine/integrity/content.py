@@ -1,4 +1,4 @@
-"""Whether pages still hold what was written into them, checked on a sample before every step."""
+"""Whether pages still hold what was written into them, checked before every step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundhouse.plugins.page_content import PageSeals
+from roundhouse.plugins.page_tag import FREE
 
 from ..batch import StepBatch
 from ..runtime import PreparedBatch
@@ -16,15 +17,17 @@ __all__ = ["ContentCheck"]
 
 
 class ContentCheck:
-    """Seals every page that a step has written, and compares a share of a batch's pages with their seals.
+    """Seals every page that a step has written, and compares pages of a batch with their seals before the next.
 
-    A page that was found changed is remembered: whoever presents it from then on is told so without any chance in it.
+    A page that is still being filled is compared before every step that presents it: the step will seal it anew, and with it
+    whatever had been damaged. Of full pages, which are written no more, a share is compared in each step. A page that was found
+    changed is remembered: whoever presents it from then on is told so.
 
     Args:
         pages: pages of the pool.
         page_tokens: tokens a page holds.
         read: bytes of a page as they are now, uint8 [page_bytes].
-        share: how likely each page of a batch is compared before a step; 1 compares all.
+        share: how likely each full page of a batch is compared before a step; 1 compares all.
         seed: of what chooses them.
     """
 
@@ -38,7 +41,10 @@ class ContentCheck:
         seed: int | None = None,
     ) -> None:
         self._seals = PageSeals(pages)
-        self._spoiled: set[tuple[int, int]] = set()
+        self._is_open = np.zeros(pages, dtype=np.bool_)
+        """bool [P]: sealed before it was full."""
+        self._spoiled_tags = np.full(pages, FREE, dtype=np.int32)
+        """int32 [P]: the tag under which a page was found changed."""
         self._page_tokens = page_tokens
         self._read = read
         self._share = share
@@ -47,29 +53,26 @@ class ContentCheck:
         """Pages compared so far."""
 
     def written(self, batch: StepBatch) -> None:
-        """Seal what a batch that has run wrote: the pages of its tokens, open ones included."""
+        """Seal the pages that a batch's tokens were written into."""
         for row, (sequence, count) in enumerate(batch.runs):
-            first, last = sequence.computed // self._page_tokens, (sequence.computed + count - 1) // self._page_tokens
-            for column in range(first, last + 1):
+            end = sequence.computed + count
+            last, within = divmod(end, self._page_tokens)
+            for column in range(sequence.computed // self._page_tokens, last + (within > 0)):
                 page, tag = int(batch.page_table[row, column]), int(batch.expected_tags[row, column])
                 self._seals.seal(page, tag, self._read(page))
+                self._is_open[page] = column == last
 
     def bad_cells(self, prepared: PreparedBatch) -> list[tuple[int, int]]:
         """(row, first bad column) of every row that holds a page found changed. All tags of the batch have agreed."""
         table, tags = prepared.page_table.cpu().numpy(), prepared.expected_tags.cpu().numpy()
         counted = np.arange(table.shape[1])[None] < prepared.page_count.cpu().numpy()[:, None]
-        pages, first = np.unique(table[counted], return_index=True)
-        expected = tags[counted][first]
-        chosen = self._draw.random(len(pages)) < self._share
-        for page, tag in zip(pages[chosen].tolist(), expected[chosen].tolist(), strict=True):
+        pages = np.where(counted, table, 0)
+        chosen = self._is_open | (self._draw.random(len(self._is_open), dtype=np.float32) < self._share)
+        asked = counted & chosen[pages]
+        for page, tag in dict.fromkeys(zip(table[asked].tolist(), tags[asked].tolist(), strict=True)):
             if self._seals.is_sealed(page, tag):
                 self.checks += 1
                 if not self._seals.is_intact(page, tag, self._read(page)):
-                    self._spoiled.add((page, tag))
-        if not self._spoiled:
-            return []
-        spoiled = np.array(
-            [cell in self._spoiled for cell in zip(pages.tolist(), expected.tolist(), strict=True)], dtype=np.bool_
-        )
-        bad = counted & np.isin(table, pages[spoiled])
+                    self._spoiled_tags[page] = tag
+        bad = counted & (self._spoiled_tags[pages] == tags)
         return [(int(row), int(bad[row].argmax())) for row in np.flatnonzero(bad.any(axis=1))]

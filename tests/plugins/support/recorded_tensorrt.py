@@ -73,7 +73,7 @@ def record_tensorrt(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], *,
     """Put modules ``tensorrt`` and ``tensorrt.plugin`` in place for one test.
 
     Returns:
-        ``calls`` on builder, network, registry and the like; ``registered``: part of the plugin → function.
+        ``calls`` on builder, network, registry, runtime and the like; ``registered``: part of the plugin → function.
     """
     calls: list[tuple[Any, ...]] = []
     registered: dict[str, Any] = {}
@@ -105,6 +105,7 @@ def record_tensorrt(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any], *,
         Builder=lambda logger: recorder,
         Logger=Logger,
         PluginFieldCollection=tuple,
+        Runtime=lambda logger: recorder,
         TensorRTPhase=SimpleNamespace(BUILD="build"),
         get_plugin_registry=lambda: recorder,
         int32="int32",

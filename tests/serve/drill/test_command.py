@@ -15,9 +15,10 @@ from roundhouse.errors import UsageError
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--fault", "gremlin"], "--fault gremlin: there is none, stale_table_cell"),
+        (["--fault", "gremlin"], "--fault gremlin: there is none, stale_grant"),
         (["--guard", "tag"], "--guard tag: there is off, tags, tags[+]content"),
         (["--guard", "tags+content", "--guard-sample", "0"], "--guard-sample 0 would compare no page"),
+        (["--guard", "tags", "--guard-sample", "0.5"], "--guard-sample belongs to --guard tags[+]content"),
         (["--guard", "tags+content", "--guard-sample", "0.5", "--fault", "freed_early"], "tags do not depend on"),
     ],
 )
@@ -34,13 +35,13 @@ def test_a_report_has_a_row_for_each_kind_and_level(session_home: Home) -> None:
     assert result.exit_code == 0
     report = json.loads(result.stdout)
     assert (report["seed"], report["engine"], report["passed"], report["failures"]) == (4, None, True, [])
-    found = [(kind["fault"], kind["guard"], kind["guard_sample"], kind["sees"]) for kind in report["kinds"]]
+    found = [(kind["fault"], kind["guard"], kind["guard_sample"], kind["probability"]) for kind in report["kinds"]]
     assert found == [
-        (None, "tags", None, True),
-        ("rows_permuted", "tags", None, False),
-        (None, "tags+content", 1.0, True),
-        ("rows_permuted", "tags+content", 1.0, True),
-        ("rows_permuted", "tags+content", 0.02, False),
+        (None, "tags", None, 1.0),
+        ("rows_permuted", "tags", None, 0.0),
+        (None, "tags+content", 1.0, 1.0),
+        ("rows_permuted", "tags+content", 1.0, 1.0),
+        ("rows_permuted", "tags+content", 0.02, 0.02),
     ]
     for kind in report["kinds"]:
         assert {"injected", "effective", "detected", "leaked_tokens", "false_alarms", "delay_steps"} <= set(kind)

@@ -15,12 +15,13 @@ from roundhouse.serve.engine.tokenizer import EngineTokenizer
 OTHERS = ("a", "b", "newcomer")
 
 
+@pytest.mark.parametrize("guard", ["tags", "tags+content"])
 @pytest.mark.parametrize("column", [0, 1, 2])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_ends_exactly_its_victim(
-    tokenizer: EngineTokenizer, caplog: pytest.LogCaptureFixture, fault: str, column: int
+    tokenizer: EngineTokenizer, caplog: pytest.LogCaptureFixture, fault: str, column: int, guard: str
 ) -> None:
-    loop, runtime = scripted_loop(tokenizer)
+    loop, runtime = scripted_loop(tokenizer, guard=guard)
     expected = serve_with_newcomer(scripted_loop(tokenizer)[0], lambda: None)
     with caplog.at_level(logging.ERROR):
         outputs = serve_with_newcomer(loop, lambda: FAULTS[fault](loop, column))
@@ -33,7 +34,7 @@ def test_a_fault_ends_exactly_its_victim(
     assert len(caplog.messages) == 2
     status = loop.status()
     # The two pages that only the victim held rightfully; the third is whoever's it is.
-    assert (status.tag_mismatches, status.pages_quarantined, status.running) == (1, 2, 0)
+    assert (status.tag_mismatches, status.content_mismatches, status.pages_quarantined, status.running) == (1, 0, 2, 0)
     assert status.pages_free + status.pages_used + status.pages_quarantined == 64
     if fault == "stale_cell":
         assert status.pages_used == 1

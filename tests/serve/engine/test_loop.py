@@ -263,13 +263,18 @@ def test_a_damaged_device_table_is_found_too(tokenizer: EngineTokenizer, monkeyp
     assert tokens(outputs["a"]) == [8, 9, 10]
 
 
-def test_with_the_guard_off_nothing_is_issued_or_compared(tokenizer: EngineTokenizer) -> None:
+@pytest.mark.parametrize(("guard", "content_checks"), [("tags", 0), ("tags+content", 23)])
+def test_with_the_guard_off_nothing_is_issued_or_compared(tokenizer: EngineTokenizer, guard: str, content_checks: int) -> None:
     loop, _ = scripted_loop(tokenizer, guard="off")
-    on, _ = scripted_loop(tokenizer)
+    on, _ = scripted_loop(tokenizer, guard=guard)
     asked = request("r", [7] * 20, max_tokens=8)
     assert serve(loop, asked) == serve(on, asked)
     assert isinstance(loop.pool.tracker, NullTracker)
+    assert not isinstance(on.pool.tracker, NullTracker)
+    assert (loop.status().guard, on.status().guard) == ("off", guard)
     assert (loop.status().tag_checks, on.status().tag_checks) == (0, 8)
+    # Three written pages before every step but the first, four before the last two.
+    assert (loop.status().content_checks, on.status().content_checks) == (0, content_checks)
 
 
 def test_logits_that_are_not_finite_end_that_request_only(tokenizer: EngineTokenizer) -> None:

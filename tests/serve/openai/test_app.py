@@ -38,6 +38,7 @@ ROUTES = [("/completions", COMPLETION), ("/chat/completions", CHAT)]
         ("[overloaded] 64 requests wait already", 429, "rate_limit_error", "rate_limit_exceeded"),
         ("[deadline] it had not ended after 3 s", 408, "timeout_error", "timeout"),
         ("[page_tag_mismatch] page 3 was reassigned", 500, "server_error", "page_tag_mismatch"),
+        ("[page_content_mismatch] page 3 was changed", 500, "server_error", "page_content_mismatch"),
         ("[strange", 500, "server_error", "internal"),
     ],
 )

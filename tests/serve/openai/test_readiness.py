@@ -8,13 +8,22 @@ NOW = 1_700_000_000.0
 
 
 def metrics(
-    *, up: int = 1, flows: int = 1, silence: float = 1.0, free: int = 95, used: int = 0, cached: int = 0, quarantined: int = 5
+    *,
+    up: int = 1,
+    flows: int = 1,
+    guarded: int = 1,
+    silence: float = 1.0,
+    free: int = 95,
+    used: int = 0,
+    cached: int = 0,
+    quarantined: int = 5,
 ) -> str:
     """Triton's metrics, ours among its own and another model's."""
     values = {
         "nv_inference_count": 7,
         "roundhouse_engine_up": up,
         "roundhouse_tokens_come_out": flows,
+        "roundhouse_guard_alive": guarded,
         "roundhouse_status_time_seconds": NOW - silence,
         "roundhouse_kv_pages_free": free,
         "roundhouse_kv_pages_used": used,
@@ -47,6 +56,7 @@ def test_nothing_speaks_against_it(text: str) -> None:
         ("", "the engine process is down"),
         (metrics(up=0), "the engine process is down"),
         (metrics(flows=0), "requests are there, but no token comes out of the engine"),
+        (metrics(guarded=0), "steps ran without the page check, which is on; the engine must be restarted"),
         (metrics(silence=31.0), "the engine process has not reported for 31 s"),
         (metrics(free=94, quarantined=6), "6 of 100 KV pages are quarantined; the engine must be restarted"),
         (metrics(free=0, used=94, quarantined=6), "6 of 100 KV pages are quarantined; the engine must be restarted"),

@@ -74,7 +74,7 @@ def main() -> None:
 
     send(Ready(engine_id="fake", pages=1, page_tokens=1, max_seq_len=1, guard="tags"))
     required = (field for field in msgspec.structs.fields(Status) if field.required)
-    status = Status(**dict.fromkeys((field.name for field in required), 0))
+    status = Status(**dict.fromkeys((field.name for field in required), 0) | {"guard": "tags"})
     send(status)
     while True:
         if not inbox.poll(1000):

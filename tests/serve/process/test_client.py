@@ -16,6 +16,7 @@ import pytest
 from roundhouse.errors import ServeError
 from roundhouse.serve.engine.request import Chunk, Failure, Guide, Output, Request, SamplingParams
 from roundhouse.serve.process.client import EngineProcess, restart_delay
+from roundhouse.serve.process.messages import Ready
 from roundhouse.serve.process.pacing import Pacer
 
 TIMEOUT_S = 30
@@ -169,17 +170,18 @@ def test_a_process_that_sends_what_is_no_message_is_replaced(engine: EngineProce
 
 
 def test_states_are_told_as_they_change(fake_python: str) -> None:
-    states: queue.Queue[bool] = queue.Queue()
+    states: queue.Queue[Ready | None] = queue.Queue()
     process = EngineProcess(Path("engine"), python=fake_python, on_state=states.put)
-    process.start()
-    assert states.get(timeout=TIMEOUT_S)
+    ready = process.start()
+    assert ready.guard == "tags"
+    assert states.get(timeout=TIMEOUT_S) == ready
     pid = process.pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    assert not states.get(timeout=TIMEOUT_S)
-    assert states.get(timeout=TIMEOUT_S)
+    assert states.get(timeout=TIMEOUT_S) is None
+    assert states.get(timeout=TIMEOUT_S) == ready
     process.stop()
-    assert not states.get(timeout=TIMEOUT_S)
+    assert states.get(timeout=TIMEOUT_S) is None
 
 
 def test_a_dead_engine_fails_its_requests_and_is_started_again(engine: EngineProcess, logged: list[str]) -> None:

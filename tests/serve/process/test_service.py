@@ -53,6 +53,7 @@ class CountingLoop:
             pages_quarantined=0,
             tokens_in=0,
             tokens_out=0,
+            guard="off",
             tag_checks=0,
             tag_mismatches=0,
         )

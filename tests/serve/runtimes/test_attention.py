@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from driving import settings
 
 from roundhouse.build.home import Home, default_home, home_of
 from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvDtype, KvField, KvGroup
-from roundhouse.errors import SetupError
+from roundhouse.errors import ServeError, SetupError
 from roundhouse.plugins.native_interface import load_kernels
 from roundhouse.serve.runtimes import create_loop
 from roundhouse.serve.runtimes.attention import Attention
@@ -85,6 +86,58 @@ def test_both_agree_step_by_step(native: Any, dtype: KvDtype) -> None:
         got, expected = (attention.begin(batch)(1, q, k, v, 0.2) for attention in pair)
         assert torch.equal(ours.buffer, torchs.buffer)
         assert (got.float() - expected.float()).norm() < 0.01 * expected.float().norm()
+
+
+def any_rows(batch: TorchBatch) -> list[torch.Tensor]:
+    tokens = int(batch.query_start[-1])
+    return [torch.randn(tokens, heads, DIM).bfloat16().transpose(0, 1) for heads in (HEADS, KV_HEADS, KV_HEADS)]
+
+
+@pytest.mark.parametrize("off_by", [-1, 1, PAGE_TOKENS, -PAGE_TOKENS, 100 * PAGE_TOKENS])
+@pytest.mark.parametrize("rows", [[(1, 6), (1, 31), (9, 25)], [(20, 20)], [(1, 1), (1, 40)]])
+def test_a_wrong_position_leads_to_no_other_page_and_no_other_place(
+    native: Any, rows: list[tuple[int, int]], off_by: int
+) -> None:
+    """Positions are for rotary embeddings: nobody checks them against the pages."""
+    right = make_batch(rows)
+    wrong = replace(right, positions=right.positions + off_by)
+    values = any_rows(right)
+    spare = pages_of(right) + 1
+    for attention_of in (native, TorchPagedAttention):
+        stored, attended = [], []
+        for batch in (right, wrong):
+            pages = make_pages("bf16", spare)
+            pages.buffer.fill_(1)
+            attended.append(attention_of(pages).begin(batch)(0, *values, 0.2))
+            stored.append(pages.buffer)
+        assert torch.equal(*stored)
+        assert torch.equal(*attended)
+        assert (stored[1][-1] == 1).all(), "the pool's last page is nobody's"
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes"),
+    [
+        ([(1, 6), (9, 25)], {"context_len": [6, 8]}),  # fewer than its tokens that run now
+        ([(1, 6), (9, 25)], {"context_len": [0, 25]}),
+        ([(1, 6), (9, 25)], {"query_start": [0, 0, 10]}),  # a row without a token
+        ([(1, 6), (9, 25)], {"query_start": [0, 10, 1]}),
+        ([(1, 6), (9, 25)], {"query_start": [1, 2, 11]}),
+        ([(1, 6), (9, 25)], {"query_start": [0, 1, 9]}),  # a token of nobody's
+    ],
+)
+def test_a_batch_that_contradicts_itself_is_not_run(
+    native: Any, rows: list[tuple[int, int]], changes: dict[str, list[int]]
+) -> None:
+    right = make_batch(rows)
+    wrong = replace(right, **{name: torch.tensor(values, dtype=torch.int32) for name, values in changes.items()})
+    values = any_rows(right)
+    for attention_of in (native, TorchPagedAttention):
+        pages = make_pages("bf16", pages_of(right))
+        before = pages.buffer.clone()
+        with pytest.raises(ServeError, match="contradicts itself"):
+            attention_of(pages).begin(wrong)(0, *values, 0.2)
+        assert torch.equal(pages.buffer, before)
 
 
 def store(attention: Attention, values: torch.Tensor) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from driving import MAX_SEQ_LEN, PAGE_TOKENS, drain, failure, random_prompt, request, serve, settings, tokens
-from faults import FAULTS, serve_with_newcomer
+from faults import FAULTS, Fault, serve_with_newcomer
 from safetensors.torch import load_file, save_file
 
 from roundhouse.build.engine import Engine
@@ -46,7 +46,7 @@ def attention(request: pytest.FixtureRequest, session_home: Home) -> str:
 
 
 def chosen(attention: str, **keys: Any) -> EngineSettings:
-    return settings(**keys).model_copy(update={"attention": attention})
+    return EngineSettings.model_validate(settings(**keys).model_dump() | {"kernels": attention})
 
 
 def generate(model: Any, prompt: list[int], new: int = NEW) -> list[int]:
@@ -173,11 +173,49 @@ def test_a_stale_tag_ends_that_request_and_changes_no_neighbour(build_engine, at
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_pool_s_books_changes_no_neighbour(build_engine, attention: str, fault: str) -> None:
-    engine = build_engine("llama")
-    expected = serve_with_newcomer(create_loop(engine, chosen(attention)), lambda: None)
-    loop = create_loop(engine, chosen(attention))
-    outputs = serve_with_newcomer(loop, lambda: FAULTS[fault](loop, 1))
-    assert failure(outputs.pop("victim")).code == "page_tag_mismatch"
+    assert_only_the_victim_ends(build_engine("llama"), chosen(attention), FAULTS[fault], "page_tag_mismatch")
+
+
+@pytest.mark.parametrize("guard", ["tags", "tags+content"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_in_the_reference_nor_does_it(build_engine, guard: str, fault: str) -> None:
+    engine = build_engine("llama", weights="bf16", kv_cache="bf16")
+    assert_only_the_victim_ends(engine, settings(precision="reference", guard=guard), FAULTS[fault], "page_tag_mismatch")
+
+
+@pytest.mark.parametrize("spoil", ["rows swapped", "stray byte", "late write"])
+@pytest.mark.parametrize("run", ["native", "torch", "reference"])
+def test_a_page_that_changed_ends_its_holder_and_changes_no_neighbour(
+    build_engine, request: pytest.FixtureRequest, run: str, spoil: str
+) -> None:
+    if run == "native":
+        request.getfixturevalue("kernels")
+    how = settings(guard="tags+content", precision="reference") if run == "reference" else chosen(run, guard="tags+content")
+
+    def damage(loop: EngineLoop, column: int) -> None:
+        held = {name: loop._live[name].answers[0].grants[column].page for name in ("victim", "a")}
+        content, other = (loop._runtime.page_bytes(held[name]) for name in ("victim", "a"))
+        rows = content.reshape(2 * 2 * PAGE_TOKENS, -1)  # keys and values of two layers
+        if spoil == "rows swapped":
+            assert (rows[0] != rows[1]).any()
+            rows[[0, 1]] = rows[[1, 0]]
+        elif spoil == "stray byte":
+            rows[-1, -1] ^= 1
+        else:  # what another request's step would have written there
+            rows[3] = other.reshape(rows.shape)[3]
+
+    assert_only_the_victim_ends(build_engine("llama"), how, damage, "page_content_mismatch")
+
+
+def assert_only_the_victim_ends(engine: Engine, how: EngineSettings, damage: Fault, code: str) -> None:
+    """Serve without the fault and with it: the victim says nothing more, the others say the same."""
+    expected = serve_with_newcomer(create_loop(engine, how), lambda: None)
+    loop = create_loop(engine, how)
+    outputs = serve_with_newcomer(loop, lambda: damage(loop, 1))
+    victim = outputs.pop("victim")
+    assert failure(victim).code == code
+    assert victim[:-1] == expected["victim"][:2]
+    assert len(outputs) == 3
     assert outputs == {name: expected[name] for name in outputs}
 
 
@@ -232,10 +270,18 @@ def test_attention_takes_pages_from_the_checked_table_only(build_engine, attenti
     assert len(written[0][0]) == 4
 
 
-def test_the_guard_off_gives_the_same_tokens(build_engine) -> None:
+def test_every_level_of_the_guard_gives_the_same_tokens(build_engine, attention: str) -> None:
+    """With pages that are found again, chunks, and a pool so small that requests are preempted; nothing is a false alarm."""
     engine = build_engine("llama")
-    with_guard = serve(create_loop(engine, settings()), *requests())
-    assert serve(create_loop(engine, settings(guard="off")), *requests()) == with_guard
+    served = {}
+    for guard in ("off", "tags", "tags+content"):
+        loop = create_loop(engine, chosen(attention, guard=guard, pages=17, max_num_tokens=48, prefix_reuse=True))
+        served[guard] = [serve(loop, *requests()), serve(loop, requests()[4]), serve(loop, requests()[4])]
+        status = loop.status()
+        assert status.preemptions > 0
+        assert status.cached_tokens > 0
+        assert (status.content_checks > 0) == (guard == "tags+content")
+    assert served["off"] == served["tags"] == served["tags+content"]
 
 
 @pytest.mark.parametrize("kv_cache", ["bf16", "fp8"])

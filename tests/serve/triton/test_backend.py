@@ -13,8 +13,9 @@ import msgspec
 import pytest
 
 from roundhouse.serve.engine.request import Request, SamplingParams
+from roundhouse.serve.engine.status import Status
 from roundhouse.serve.triton.backend import TritonPythonModel
-from roundhouse.serve.triton.health import STUCK
+from roundhouse.serve.triton.health import STUCK, UNGUARDED
 
 FAKE_ENGINE = Path(__file__).parent.parent / "process" / "fake_engine.py"
 
@@ -173,6 +174,27 @@ def test_while_no_token_comes_out_requests_are_refused_at_once(
     model.execute([request])
     assert request.sender.responses[0].error.text == f"[unavailable] {STUCK}; try again in a moment"
     assert request.sender.responses[0].error.kind == "unavailable"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_reports_are_held_against_what_the_engine_process_was_asked_to_check(
+    model: TritonPythonModel, triton: Any, restarted: bool
+) -> None:
+    if restarted:
+        lost = triton.Request("die")
+        model.execute([lost])
+        wait_for(lambda: lost.sender.final and model._watch.problem() is None)
+    counts = {"running": 1, "waiting": 0, "pages_free": 0, "pages_used": 1, "pages_quarantined": 0, "tokens_in": 0}
+    counts |= {"tokens_out": 0, "tag_mismatches": 0}
+    model._take_status(Status(**counts, guard="tags", steps=1, tag_checks=1))  # as the stand-in says that it was asked to
+    assert not model._watch.unguarded
+    model._take_status(Status(**counts, guard="off", steps=2, tag_checks=2))
+    assert model._watch.unguarded
+    request = triton.Request("good")
+    model.execute([request])
+    error = request.sender.responses[0].error
+    # Trying again would not help.
+    assert (error.kind, error.text) == ("unavailable", f"[unavailable] {UNGUARDED}")
 
 
 def test_a_client_that_goes_away_is_cancelled(model: TritonPythonModel, triton: Any) -> None:

@@ -7,7 +7,15 @@ import msgspec
 import pytest
 
 from roundhouse.serve.engine.status import Histogram, Status
-from roundhouse.serve.triton.metrics import ENGINE_UP, METRICS, PAGES, STATUS_TIME, TOKENS_COME_OUT, EngineMetrics
+from roundhouse.serve.triton.metrics import (
+    ENGINE_UP,
+    GUARD_ALIVE,
+    METRICS,
+    PAGES,
+    STATUS_TIME,
+    TOKENS_COME_OUT,
+    EngineMetrics,
+)
 
 
 def status(**counts: Any) -> Status:
@@ -27,7 +35,7 @@ def value(triton: Any, name: str) -> float:
 def test_every_count_of_a_report_is_shown(triton: Any) -> None:
     counts = {field: number for number, (_, field, kind, _) in enumerate(METRICS, 1) if field and kind != "histogram"}
     EngineMetrics(triton, "m").update(status(**counts))
-    assert {field for _, field, _, _ in METRICS if field} == set(Status.__struct_fields__)
+    assert {field for _, field, _, _ in METRICS if field} == set(Status.__struct_fields__) - {"guard"}  # a word, not a number
     for name, field, kind, _ in METRICS:
         if field and kind != "histogram":
             assert value(triton, name) == counts[field]
@@ -82,3 +90,15 @@ def test_they_say_whether_the_engine_is_up_and_when_it_last_reported(triton: Any
     now = 102.0
     metrics.set_up(False)
     assert (value(triton, ENGINE_UP), value(triton, STATUS_TIME), value(triton, TOKENS_COME_OUT)) == (0, 101, 1)
+
+
+def test_they_say_when_steps_ran_without_the_page_check_until_there_is_a_fresh_engine_process(triton: Any) -> None:
+    metrics = EngineMetrics(triton, "m")
+    assert value(triton, GUARD_ALIVE) == 1
+    metrics.set_up(True)
+    metrics.update(status(), unguarded=True)
+    assert (value(triton, GUARD_ALIVE), value(triton, TOKENS_COME_OUT)) == (0, 1)
+    metrics.set_up(False)
+    assert value(triton, GUARD_ALIVE) == 1
+    metrics.update(status())
+    assert value(triton, GUARD_ALIVE) == 1

@@ -145,6 +145,7 @@ def test_reasons_are_left_out_when_not_wanted(triton: Any) -> None:
         ("cancelled", "cancelled"),
         ("deadline", "cancelled"),
         ("page_tag_mismatch", "internal"),
+        ("page_content_mismatch", "internal"),
         ("internal", "internal"),
     ],
 )
