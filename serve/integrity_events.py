@@ -69,5 +69,5 @@ def read_events(path: Path) -> Iterator[IntegrityEvent]:
                     yield msgspec.json.decode(line, type=IntegrityEvent)
                 except msgspec.DecodeError:
                     continue
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return

@@ -108,6 +108,11 @@ class PagePool:
         self._free = deque(page for page in self._free if page not in self._quarantined)
         return stale
 
+    def freed_by(self, grants: Iterable[Grant]) -> int:
+        """How many pages would be free if these grants were let go of. A page with a holder that a fault lost never is."""
+        counted = Counter(grant for grant in grants if self._counts(grant))
+        return sum(self._holders[grant.page] == count for grant, count in counted.items())
+
     def check_integrity(self, holders: Iterable[Iterable[Grant]]) -> None:
         """Check invariants 1 and 2 against the grants of everyone who holds pages.
 

@@ -60,14 +60,14 @@ class Scheduler:
 
     @property
     def usable_tokens(self) -> int:
-        """Tokens that all pages hold which are free or which somebody will give back.
+        """Tokens that all pages hold which are free or which their holders will give back.
 
         Not simply all but the quarantined: a page that a fault lost is none that anybody may wait for.
         """
         if not self._faulty:
             return self.pool.pages * self._page_tokens
-        held = {grant.page for grants in self._holders() for grant in grants}
-        return (self.pool.free + len(held)) * self._page_tokens
+        held = self.pool.freed_by(grant for grants in self._holders() for grant in grants)
+        return (self.pool.free + held) * self._page_tokens
 
     def hopeless(self) -> list[Sequence]:
         """Waiting sequences that could not run even alone: they would block the line for ever."""

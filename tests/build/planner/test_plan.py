@@ -92,7 +92,6 @@ def test_no_group_size_at_all_is_said() -> None:
         ({"tensor_parallel": 2}, "tensor_parallel"),
         ({"quantize_scope": "routed_experts"}, "quantize_scope"),
         ({"attention_data_parallel": True}, "attention_data_parallel"),
-        ({"guard": "tags+content"}, "guard"),
         ({"kv_layout": "flashmla-fp8"}, "kv_layout"),
         ({"max_seq_len": 1024}, "max_seq_len"),
         ({"kv_cache_tokens": 3}, "memory"),

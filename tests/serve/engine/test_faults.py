@@ -9,6 +9,7 @@ from driving import failure, request, scripted_loop, tokens
 from faults import FAULTS, freed, newcomer, run_to_the_end, serve_with_newcomer, stale_cell, three_requests
 
 from roundhouse.errors import ServeError
+from roundhouse.serve.engine.pool import Grant
 from roundhouse.serve.engine.request import Chunk
 from roundhouse.serve.engine.tokenizer import EngineTokenizer
 
@@ -101,6 +102,21 @@ def test_a_victim_that_ends_by_itself_gives_back_only_what_is_its_own(
     assert loop.status().pages_free == 64
     assert "request victim ended, page 1: its tag 0 was withdrawn" in caplog.text
     loop.check_integrity()
+
+
+def test_a_page_that_the_prefix_cache_shares_with_a_lost_holder_is_nothing_to_wait_for(tokenizer: EngineTokenizer) -> None:
+    loop, _ = scripted_loop(tokenizer, pages=8, prefix_reuse=True)
+    loop.submit(request("victim", [90] * 20, max_tokens=9))
+    loop.step()
+    own = loop._live["victim"].answers[0].grants
+    own[0] = Grant(7, 1000)  # two pages more are quarantined; the cache keeps this one, held twice
+    loop.submit(request("all", [9] * 44, max_tokens=4))  # 6 pages
+    outputs = run_to_the_end(loop)
+    assert failure([o for o in outputs if o.request_id == "victim"]).code == "page_tag_mismatch"
+    assert loop.status().pages_quarantined == 2
+    assert failure([o for o in outputs if o.request_id == "all"]).code == "unavailable"
+    loop.submit(request("five", [9] * 36, max_tokens=4))
+    assert len(tokens(run_to_the_end(loop))) == 4
 
 
 def test_a_request_that_a_lost_page_leaves_no_room_for_does_not_block_the_line(tokenizer: EngineTokenizer) -> None:
