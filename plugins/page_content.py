@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from .page_tag import FREE
+from .page_tag import FREE, Int32Array
 
 __all__ = ["PageSeals"]
 
@@ -35,6 +35,11 @@ class PageSeals:
     def is_sealed(self, page: int, tag: int) -> bool:
         """Whether the page was sealed by its holder of this tag: nothing is known of a page that was not written yet."""
         return bool(self._tags[page] == tag)
+
+    def are_sealed(self, pages: Int32Array, tags: Int32Array) -> npt.NDArray[np.bool_]:
+        """The same of many pages: bool, in the shape of both."""
+        sealed: npt.NDArray[np.bool_] = self._tags[pages] == tags
+        return sealed
 
     def is_intact(self, page: int, tag: int, content: npt.NDArray[np.uint8]) -> bool:
         """Whether a sealed page still holds what was sealed."""

@@ -26,7 +26,7 @@ _Host = Annotated[
 ]
 _Guard = Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")]
 _GuardSample = Annotated[
-    float | None, typer.Option(help="With tags+content: share of pages whose content is checked before a step, up to 1.")
+    float | None, typer.Option(help="With tags+content: share of full pages whose content is checked before a step, up to 1.")
 ]
 _Batch = Annotated[int | None, typer.Option(help="Requests that run at once.")]
 _Seq = Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")]

@@ -57,7 +57,8 @@ class EngineSettings(BaseModel):
     max_num_tokens: int
     guard: Guard
     guard_sample: float = GUARD_SAMPLE
-    """With ``tags+content``: how likely each page of a batch is compared with what was written into it, before each step."""
+    """With ``tags+content``: how likely each full page of a batch is compared with what was written into it, before each
+    step; pages that are still being filled always are."""
     precision: Literal["engine", "reference"] = "engine"
     prefix_reuse: bool = True
     """Whether full pages are kept to be found by prompts that begin alike."""

@@ -35,10 +35,17 @@ def drill(
         int | None,
         typer.Option(min=1, help=f"Of each kind at each level. Default: {_STEPS:,}; {_STEPS_WITH_ENGINE} with an engine."),
     ] = None,
-    fault: Annotated[list[str] | None, typer.Option(help="Only this kind, or none; may be repeated.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="Only this kind (docs/page-tags.md has them), or none: no faults. May be repeated.")
+    ] = None,
     guard: Annotated[list[str] | None, typer.Option(help="off, tags or tags+content; may be repeated.")] = None,
     guard_sample: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Share of pages whose content is checked before a step.")
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Share of full pages whose content is checked before a step. Default: 1, then once more 0.02.",
+        ),
     ] = None,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -60,7 +67,9 @@ def drill(
 
     cases = cases_of(_levels(guard, guard_sample), _kinds(fault))
     if not cases:
-        raise UsageError("tags do not depend on how many contents are compared", hint="Leave --guard-sample out.")
+        raise UsageError(
+            "these faults do not depend on --guard-sample", hint="Leave it out, or choose late_write or rows_permuted."
+        )
     ground: Callable[[Random], Ground] = synthetic_ground
     engine_id = None
     place = home_at(home)
@@ -116,5 +125,5 @@ def _kinds(faults: list[str] | None) -> list[FaultName | None]:
     wanted = faults or ["none", *KINDS]
     for name in wanted:
         if name not in ("none", *KINDS):
-            raise UsageError(f"--fault {name}: there is none, {', '.join(KINDS)}")
+            raise UsageError(f"--fault {name} is unknown; one of none, {', '.join(KINDS)}")
     return [kind for kind in (None, *KINDS) if (kind or "none") in wanted]

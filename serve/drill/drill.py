@@ -17,12 +17,12 @@ Case = tuple[Level, FaultName | None]
 
 
 def cases_of(levels: Sequence[Level], kinds: Sequence[FaultName | None]) -> list[Case]:
-    """Every kind at every level. Where contents are only sampled, kinds that tags see would be the same once more."""
+    """Every kind at every level. Where contents are only sampled, kinds that no sample decides would be the same once more."""
     return [
         (level, kind)
         for level in levels
         for kind in kinds
-        if not level.samples or (kind is not None and KINDS[kind].seen_by == "content")
+        if not level.samples or (kind is not None and KINDS[kind].is_sampled)
     ]
 
 
@@ -50,9 +50,9 @@ def run_drill(
         results = list(_episodes(ground, level, kind, seed, steps))
         report = count_up(level, kind, results)
         ones = [count_up(level, kind, [result]) for result in results]
-        failed = [Failure.of(one, seed + n, results[n].error) for n, one in enumerate(ones) if not one.passed]
+        failed = [Failure.of(one, seed + n, 1, results[n].error) for n, one in enumerate(ones) if not one.passed]
         if not report.passed and not failed:  # each by itself might have been chance
-            failed = [Failure.of(report, seed, None)]
+            failed = [Failure.of(report, seed, steps)]
         reports.append(report)
         failures += failed
         everything += results

@@ -42,8 +42,8 @@ class EnginePages:
         self._runtime = runtime
         self._row_bytes = runtime.pages.heads * runtime.pages.head_dim * DTYPE_BYTES[runtime.pages.dtype]
         runtime.pages.buffer.zero_()  # an episode must not see what another left
-        self._due: dict[int, npt.NDArray[np.uint8]] = {}
-        """What each page held when it was written last."""
+        self._due: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
+        """What each page held when it was written last, by page and tag."""
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
         return self._runtime.prepare(batch)
@@ -57,16 +57,14 @@ class EnginePages:
     def written(self, batch: StepBatch) -> None:
         for row, (sequence, count) in enumerate(batch.runs):
             columns = range(sequence.computed // self.page_tokens, (sequence.computed + count - 1) // self.page_tokens + 1)
-            for page in batch.page_table[row, columns].tolist():
-                self._due[page] = self.page_bytes(page).copy()
+            for page, tag in _cells(batch, row, columns):
+                self._due[page, tag] = self.page_bytes(page).copy()
 
     def changed_rows(self, batch: StepBatch, page_table: npt.NDArray[np.int32]) -> BoolArray:
         """Tables that name other pages are another matter: this is about what the rows' own pages hold."""
-        pages = {page for pages in self._read(batch) for page in pages}
-        changed = {
-            page for page in pages if page not in self._due or not np.array_equal(self.page_bytes(page), self._due[page])
-        }
-        return np.array([not changed.isdisjoint(pages) for pages in self._read(batch)], dtype=np.bool_)
+        read = self._read(batch)
+        changed = {cell for cells in read for cell in cells if self._is_changed(cell)}
+        return np.array([not changed.isdisjoint(cells) for cells in read], dtype=np.bool_)
 
     def wrong_answers(self, batch: StepBatch) -> BoolArray:
         """Nothing is known of what a model should answer."""
@@ -80,14 +78,24 @@ class EnginePages:
         rows = self._rows(page)
         rows[:, [one, other]] = rows[:, [other, one]]
 
-    def _read(self, batch: StepBatch) -> list[list[int]]:
-        """Pages that rows of a batch read something in that was written before."""
+    def _read(self, batch: StepBatch) -> list[list[tuple[int, int]]]:
+        """Page and tag of all that rows of a batch read something in that was written before."""
         columns = [-(-sequence.computed // self.page_tokens) for sequence, _ in batch.runs]
-        return [batch.page_table[row, :count].tolist() for row, count in enumerate(columns)]
+        return [_cells(batch, row, range(count)) for row, count in enumerate(columns)]
+
+    def _is_changed(self, cell: tuple[int, int]) -> bool:
+        due = self._due.get(cell)
+        return due is None or not np.array_equal(self.page_bytes(cell[0]), due)
 
     def _rows(self, page: int) -> npt.NDArray[np.uint8]:
         """uint8 [fields * layers, page_tokens, row_bytes], of the page itself."""
         return self.page_bytes(page).reshape(-1, self.page_tokens, self._row_bytes)
+
+
+def _cells(batch: StepBatch, row: int, columns: range) -> list[tuple[int, int]]:
+    """(page, tag) in these columns of a row."""
+    pages, tags = batch.page_table[row, columns].tolist(), batch.expected_tags[row, columns].tolist()
+    return list(zip(pages, tags, strict=True))
 
 
 def engine_grounds(engine: Engine) -> Callable[[Random], Ground]:

@@ -108,6 +108,17 @@ def _stale_grant(scene: Scene) -> Fault | None:
     return Fault(requests={sequence.request_id})
 
 
+def _grant_replaced(scene: Scene) -> Fault | None:
+    """In the scheduler's books: a newly granted page, tag and all, in the place of one that was written."""
+    sequence = scene.a_sequence()
+    columns = 0 if sequence is None else -(-sequence.computed // scene.pages.page_tokens)
+    granted = scene.pool.grant(1) if columns else None
+    if sequence is None or not granted:
+        return None
+    sequence.grants[scene.draw.randrange(columns)] = granted[0]
+    return Fault(requests={sequence.request_id})
+
+
 def _stale_table_cell(scene: Scene, ahead: TablesAhead) -> Fault | None:
     row = scene.draw.randrange(len(ahead.batch.runs))
     column = scene.draw.randrange(int(ahead.batch.page_count[row]))
@@ -172,6 +183,7 @@ _BETWEEN_STEPS: dict[FaultName, Callable[[Scene], Fault | None]] = {
     "granted_twice": _granted_twice,
     "reference_count": _reference_count,
     "tag_update_lost": _tag_update_lost,
+    "grant_replaced": _grant_replaced,
     "late_write": _late_write,
     "rows_permuted": _rows_permuted,
 }

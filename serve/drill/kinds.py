@@ -17,6 +17,7 @@ FaultName = Literal[
     "tag_table_late",
     "wrong_page_count",
     "reference_count",
+    "grant_replaced",
     "late_write",
     "rows_permuted",
 ]
@@ -29,6 +30,11 @@ class FaultKind(NamedTuple):
     what: str
     seen_by: Literal["tags", "content"]
     """What can tell: the tags alone, or only a checksum of what the page holds."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether only the checksums of a page tell. That a page was never written under a tag is always seen."""
+        return self.seen_by == "content" and self.name != "grant_replaced"
 
 
 KINDS: dict[FaultName, FaultKind] = {
@@ -44,6 +50,7 @@ KINDS: dict[FaultName, FaultKind] = {
         FaultKind("tag_table_late", "the guard is given the tag table of the step before", "tags"),
         FaultKind("wrong_page_count", "the device's page count of a row is another", "tags"),
         FaultKind("reference_count", "a shared page counts one holder too few", "tags"),
+        FaultKind("grant_replaced", "the scheduler loses a grant and takes another page in its place", "content"),
         FaultKind("late_write", "a former holder writes into a page that was granted again", "content"),
         FaultKind("rows_permuted", "two tokens' rows change places within a page", "content"),
     )

@@ -32,7 +32,7 @@ class Level:
         """How likely a fault of this kind is found before anybody runs with it, at least."""
         if self.guard == "off" or (self.guard == "tags" and kind.seen_by == "content"):
             return 0.0
-        return self.share if kind.seen_by == "content" else 1.0
+        return self.share if kind.is_sampled else 1.0
 
 
 class _Unchecked(IntegrityCheck):

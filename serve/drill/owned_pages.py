@@ -54,6 +54,7 @@ class OwnedPages:
             page_table=torch.from_numpy(batch.page_table),
             page_count=torch.from_numpy(batch.page_count),
             expected_tags=torch.from_numpy(batch.expected_tags),
+            query_start=torch.from_numpy(batch.query_start),
             context_len=torch.from_numpy(batch.context_len),
             batch=batch,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import comb
+from collections.abc import Sequence
+from math import exp, lgamma, log, log1p
 from typing import Self
 
 import msgspec
@@ -57,6 +57,11 @@ class KindReport(msgspec.Struct, kw_only=True):
             return self.detected == self.effective and not (self.wrong_rows_run or self.leaked_tokens or self.delay_steps)
         return _chance_of_so_few(self.detected, self.effective, self.probability) > _LEAST_LIKELY
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether it could have failed: enough faults were effective for a sample that finds nothing to be no chance."""
+        return self.fault is None or _chance_of_so_few(0, self.effective, min(self.probability, 0.999)) <= _LEAST_LIKELY
+
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """An episode in which a level did not do what it must."""
@@ -65,12 +70,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     guard: str
     guard_sample: float | None
     seed: int
-    """Of the episode: a drill that begins with it plays it first, exactly."""
+    """A drill that begins with it plays the same again."""
+    steps: int
+    """So many of them are enough: 1 for a single episode."""
     why: str
 
     @classmethod
-    def of(cls, report: KindReport, seed: int, error: str | None) -> Self:
-        """The failure of an episode that did not pass."""
+    def of(cls, report: KindReport, seed: int, steps: int, error: str | None = None) -> Self:
+        """The failure of one episode, or of many together."""
         late = report.effective - report.detected
         what = f"{late} of {report.effective} faults not stopped in time, {report.wrong_rows_run} wrong rows run"
         what += f", {report.leaked_tokens} tokens leaked, {report.false_alarms} false alarms"
@@ -80,6 +87,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
             guard=report.guard,
             guard_sample=report.guard_sample,
             seed=seed,
+            steps=steps,
             why=f"{what}, {error}" if error else what,
         )
 
@@ -129,5 +137,6 @@ def _chance_of_so_few(found: int, of: int, probability: float) -> float:
     """How likely it is that so few, or fewer, of independent faults are found."""
     if probability == 0:
         return 1.0
-    terms: Iterable[float] = (comb(of, k) * probability**k * (1 - probability) ** (of - k) for k in range(found + 1))
-    return sum(terms)
+    yes, no = log(probability), log1p(-probability)
+    logs = (lgamma(of + 1) - lgamma(k + 1) - lgamma(of - k + 1) + k * yes + (of - k) * no for k in range(found + 1))
+    return sum(exp(each) for each in logs)

@@ -31,6 +31,8 @@ class PreparedBatch:
     """int32 [B]"""
     expected_tags: torch.Tensor
     """int32 [B, M]"""
+    query_start: torch.Tensor
+    """int32 [B + 1]: row b runs tokens ``query_start[b]:query_start[b + 1]`` of the packed ones."""
     context_len: torch.Tensor
     """int32 [B]: tokens of each row in the cache after this step, all of which attention reads."""
 

@@ -28,8 +28,6 @@ class TorchBatch(PreparedBatch):
     positions: torch.Tensor
     """int64 [1, T]: for rotary embeddings only. Which cell of the page table a token belongs to is told by its place in the row
     and by ``context_len``, which the page check has seen."""
-    query_start: torch.Tensor
-    """int32 [B + 1]: row b's tokens are ``query_start[b]:query_start[b + 1]``."""
     sample_rows: torch.Tensor
     """int64 [R]"""
 

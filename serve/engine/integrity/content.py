@@ -21,7 +21,8 @@ class ContentCheck:
 
     A page that is still being filled is compared before every step that presents it: the step will seal it anew, and with it
     whatever had been damaged. Of full pages, which are written no more, a share is compared in each step. A page that was found
-    changed is remembered: whoever presents it from then on is told so.
+    changed is remembered: whoever presents it from then on is told so. A page that should hold what a row has computed, and was
+    never sealed under its tag, is somebody else's leftovers.
 
     Args:
         pages: pages of the pool.
@@ -63,10 +64,13 @@ class ContentCheck:
                 self._is_open[page] = column == last
 
     def bad_cells(self, prepared: PreparedBatch) -> list[tuple[int, int]]:
-        """(row, first bad column) of every row that holds a page found changed. All tags of the batch have agreed."""
+        """(row, first bad column) of every row that holds such a page. All tags and counts of the batch have agreed."""
         table, tags = prepared.page_table.cpu().numpy(), prepared.expected_tags.cpu().numpy()
-        counted = np.arange(table.shape[1])[None] < prepared.page_count.cpu().numpy()[:, None]
+        columns = np.arange(table.shape[1])[None]
+        counted = columns < prepared.page_count.cpu().numpy()[:, None]
         pages = np.where(counted, table, 0)
+        computed = prepared.context_len.cpu().numpy() - np.diff(prepared.query_start.cpu().numpy())
+        never_written = (columns * self._page_tokens < computed[:, None]) & ~self._seals.are_sealed(pages, tags)
         chosen = self._is_open | (self._draw.random(len(self._is_open), dtype=np.float32) < self._share)
         asked = counted & chosen[pages]
         for page, tag in dict.fromkeys(zip(table[asked].tolist(), tags[asked].tolist(), strict=True)):
@@ -74,5 +78,5 @@ class ContentCheck:
                 self.checks += 1
                 if not self._seals.is_intact(page, tag, self._read(page)):
                     self._spoiled_tags[page] = tag
-        bad = counted & (self._spoiled_tags[pages] == tags)
+        bad = counted & ((self._spoiled_tags[pages] == tags) | never_written)
         return [(int(row), int(bad[row].argmax())) for row in np.flatnonzero(bad.any(axis=1))]

@@ -15,11 +15,11 @@ from roundhouse.errors import UsageError
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--fault", "gremlin"], "--fault gremlin: there is none, stale_grant"),
+        (["--fault", "gremlin"], "--fault gremlin is unknown; one of none, stale_grant"),
         (["--guard", "tag"], "--guard tag: there is off, tags, tags[+]content"),
         (["--guard", "tags+content", "--guard-sample", "0"], "--guard-sample 0 would compare no page"),
         (["--guard", "tags", "--guard-sample", "0.5"], "--guard-sample belongs to --guard tags[+]content"),
-        (["--guard", "tags+content", "--guard-sample", "0.5", "--fault", "freed_early"], "tags do not depend on"),
+        (["--guard", "tags+content", "--guard-sample", "0.5", "--fault", "freed_early"], "do not depend on --guard-sample"),
     ],
 )
 def test_what_cannot_be_drilled_is_said(options: list[str], why: str) -> None:

@@ -28,6 +28,7 @@ from roundhouse.serve.engine.scheduler import Scheduler
 OFF, TAGS, ALL, SOME = Level("off"), Level("tags"), Level("tags+content"), Level("tags+content", 0.3)
 SEEN_BY_TAGS = [name for name, kind in KINDS.items() if kind.seen_by == "tags"]
 SEEN_BY_CONTENT = [name for name, kind in KINDS.items() if kind.seen_by == "content"]
+SAMPLED = [name for name, kind in KINDS.items() if kind.is_sampled]
 ONLY_THE_GUARD_IS_MISLED: set[FaultName] = {"tag_update_lost", "tag_table_late", "wrong_page_count"}
 """What runs is right, and the tag table or the count says that it is not."""
 
@@ -78,7 +79,7 @@ def test_contents_are_seen_when_all_are_compared(kind: FaultName) -> None:
     assert (found.wrong_rows_run, found.leaked_tokens, found.false_alarms, found.delay_steps) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("kind", SEEN_BY_CONTENT)
+@pytest.mark.parametrize("kind", SAMPLED)
 def test_contents_are_seen_now_and_then_when_some_are_compared(kind: FaultName) -> None:
     report = drill(SOME, kind, steps=1500)
     found = only(report)
@@ -174,6 +175,17 @@ def test_a_sample_that_finds_nothing_fails_the_drill(monkeypatch: pytest.MonkeyP
     assert report.failures[0].seed == 11
 
 
+def test_a_sample_is_judged_when_enough_were_tried() -> None:
+    few = KindReport(fault="late_write", guard="tags+content", guard_sample=0.02, probability=0.02, effective=100)
+    assert (few.passed, few.is_judged) == (True, False)
+    many = KindReport(fault="late_write", guard="tags+content", guard_sample=0.02, probability=0.02, effective=700)
+    assert (many.passed, many.is_judged) == (False, True)
+    most = KindReport(
+        fault="late_write", guard="tags+content", guard_sample=0.5, probability=0.5, effective=5000, detected=2500
+    )
+    assert (most.passed, most.is_judged) == (True, True)
+
+
 def test_an_engine_that_breaks_down_or_gets_stuck_is_a_failure_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(self: Scheduler, batch: object) -> None:
         raise ZeroDivisionError("the scheduler")
@@ -203,7 +215,7 @@ def test_another_seed_is_another_drill() -> None:
 
 
 def test_where_contents_are_sampled_only_what_they_can_see_is_played() -> None:
-    assert [kind for _, kind in cases_of([SOME], [None, *KINDS])] == SEEN_BY_CONTENT
+    assert [kind for _, kind in cases_of([SOME], [None, *KINDS])] == SAMPLED
     assert [kind for _, kind in cases_of([ALL], [None, *KINDS])] == [None, *KINDS]
 
 

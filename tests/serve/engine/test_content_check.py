@@ -24,6 +24,7 @@ def prepared_for(tables: list[list[int]]) -> PreparedBatch:
         page_table=table,
         page_count=counts,
         expected_tags=torch.where(table < 0, 0, table + 100),
+        query_start=torch.arange(len(tables) + 1, dtype=torch.int32),
         context_len=counts * PAGE_TOKENS,
     )
 
@@ -56,10 +57,20 @@ def test_cells_that_do_not_count_and_pages_not_written_are_left_alone(memory: Me
     check = content_check(memory, share=1.0, sealed=3)
     prepared = prepared_for([[0, 1, 2], [3, 4, 2]])
     prepared.page_count[:] = torch.tensor([2, 3])
+    prepared.context_len[1] = 1  # nothing of this row was computed yet
     memory[2] += 1
     memory[3] += 1  # never sealed
     assert check.bad_cells(prepared) == [(1, 2)]
     assert check.checks == 3
+
+
+def test_a_page_that_should_have_been_written_under_its_tag_and_was_not_is_found_without_a_sample(memory: Memory) -> None:
+    check = content_check(memory, share=1e-9, sealed=3)
+    prepared = prepared_for([[0, 1, 2], [0, 3, 2], [0, 1, 2]])
+    prepared.expected_tags[2, 0] = 999  # sealed for somebody else
+    assert check.bad_cells(prepared) == [(1, 1), (2, 0)]
+    prepared.context_len[1] = PAGE_TOKENS + 1  # page 3 is only written now
+    assert check.bad_cells(prepared) == [(2, 0)]
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
@@ -92,6 +103,7 @@ def test_a_page_that_changed_is_found_as_often_as_the_share_says_and_then_for_ce
         assert check.bad_cells(prepared_for([[4, 2]])) == []
         granted_again = prepared_for([[4, 1]])
         granted_again.expected_tags[0, 1] = 999
+        granted_again.context_len[0] = PAGE_TOKENS + 1  # this step is the first to write there
         assert check.bad_cells(granted_again) == []
     # Steps before the one that finds it are geometrically distributed.
     mean, deviation = (1 - share) / share, (1 - share) ** 0.5 / share

@@ -46,6 +46,7 @@ def test_a_row_runs_when_all_that_it_reads_was_compared_and_agrees(batch: tuple[
         page_table=torch.from_numpy(table),
         page_count=torch.from_numpy(count),
         expected_tags=torch.from_numpy(expected),
+        query_start=torch.arange(len(table) + 1, dtype=torch.int32),
         context_len=torch.tensor(context_len, dtype=torch.int32),
     )
     right = []

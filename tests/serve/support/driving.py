@@ -122,6 +122,7 @@ class ScriptedRuntime:
             page_table=torch.from_numpy(batch.page_table),
             page_count=torch.from_numpy(batch.page_count),
             expected_tags=torch.from_numpy(batch.expected_tags),
+            query_start=torch.from_numpy(batch.query_start),
             context_len=torch.from_numpy(batch.context_len),
             batch=batch,
         )
