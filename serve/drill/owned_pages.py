@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from roundhouse.plugins.page_tag import FREE
+
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
 from ..engine.runtime import PreparedBatch
@@ -45,6 +47,8 @@ class OwnedPages:
     def __init__(self, pages: int, page_tokens: int) -> None:
         self.page_tokens = page_tokens
         self._rows: Rows = np.zeros((pages, page_tokens), dtype=np.uint64)
+        self._written_under = np.full(pages, FREE, dtype=np.int32)
+        """int32 [P]: the tag of whoever wrote into each page last. Leftovers may happen to be what a row would have written."""
         self._due: WeakKeyDictionary[Sequence, list[int]] = WeakKeyDictionary()
         self._read = np.zeros((0, 0), dtype=np.uint64)
         """What each row of the last batch read; 0 where nothing."""
@@ -67,6 +71,7 @@ class OwnedPages:
         due = [self._due_rows(sequence)[sequence.computed : sequence.computed + count] for sequence, count in batch.runs]
         pages, within = table[of_row, batch.positions // self.page_tokens], batch.positions % self.page_tokens
         self._rows[pages, within] = np.concatenate(due)
+        self._written_under[pages] = batch.expected_tags[of_row, batch.positions // self.page_tokens]
         self._read = np.where(self._reads(batch.context_len, table), self._through(table), 0)
         tokens = _next_tokens(self._read[of_row[batch.sample_rows]])
         logits = np.zeros((len(tokens), VOCAB), dtype=np.float32)
@@ -83,8 +88,11 @@ class OwnedPages:
     def changed_rows(self, batch: StepBatch, page_table: npt.NDArray[np.int32]) -> BoolArray:
         before = np.array([sequence.computed for sequence, _ in batch.runs])
         due = self._due_table(batch, before, page_table.shape[1] * self.page_tokens)
-        changed: BoolArray = (self._reads(before, page_table) & (self._through(page_table) != due)).any(axis=1)
-        return changed
+        changed = (self._reads(before, page_table) & (self._through(page_table) != due)).any(axis=1)
+        read = np.arange(page_table.shape[1])[None] * self.page_tokens < before[:, None]
+        foreign = read & (self._written_under[batch.page_table] != batch.expected_tags)
+        either: BoolArray = changed | foreign.any(axis=1)
+        return either
 
     def wrong_answers(self, batch: StepBatch) -> BoolArray:
         wrong: BoolArray = (self._read != self._due_table(batch, batch.context_len, self._read.shape[1])).any(axis=1)
