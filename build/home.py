@@ -23,6 +23,11 @@ class Home:
         return self.path / "engines"
 
     @property
+    def database(self) -> Path:
+        """The console's own, where none is named."""
+        return self.path / "roundhouse.sqlite3"
+
+    @property
     def integrity_events(self) -> Path:
         """Every row that an engine's page check stopped, one JSON object a line."""
         return self.path / "logs" / "integrity-events.jsonl"

@@ -1,1 +1,1 @@
-"""Alembic migrations of the console's database. Empty until the console has one."""
+"""Alembic migrations of the console's database: the only way its schema comes to be."""

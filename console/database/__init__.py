@@ -1,0 +1,1 @@
+"""Where the console keeps what it knows."""

@@ -1,0 +1,98 @@
+"""The console's database: SQLite in the home, or PostgreSQL by URL, behind two kinds of transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.orm import Session
+
+from roundhouse.build.home import Home
+from roundhouse.errors import UsageError
+
+__all__ = ["Database", "database_url"]
+
+_BUSY_MS = 20_000
+"""How long SQLite waits for another writer."""
+_WRITES = "roundhouse_writes"
+
+
+def database_url(given: str | None, home: Home) -> URL:
+    """Where the database is.
+
+    Args:
+        given: a URL, or None for the SQLite file in the home.
+        home: whose file it is then.
+
+    Raises:
+        UsageError: neither SQLite nor PostgreSQL, or no URL at all.
+    """
+    if given is None:
+        return URL.create("sqlite", database=str(home.database))
+    try:
+        url = make_url(given)
+    except ArgumentError:
+        raise UsageError("--database is no URL", hint="Write sqlite:////path/to/file or postgresql://user@host/name.") from None
+    kinds = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+    if (name := url.drivername.partition("+")[0]) not in kinds:
+        raise UsageError(f"--database {url.render_as_string()}: there is SQLite and PostgreSQL")
+    return url.set(drivername=kinds[name])
+
+
+class Database:
+    """Opens transactions.
+
+    On SQLite a transaction that has read cannot begin to write when somebody else has written meanwhile; it would fail at
+    once, whatever the timeout. So who may write says so first, and waits for its turn at the beginning.
+
+    Args:
+        url: from :func:`database_url`.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.engine = _create_engine(url)
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file, not a server."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A transaction that sees one state of everything and changes nothing."""
+        with Session(self.engine) as session:
+            if not self.is_sqlite:
+                session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A transaction that may change things; committed at the end, undone when something is raised."""
+        with Session(self.engine.execution_options(**{_WRITES: True}), expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """Give up all connections."""
+        self.engine.dispose()
+
+
+def _create_engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # the driver's own transactions begin too late
+        for pragma in ("journal_mode=WAL", "foreign_keys=ON", f"busy_timeout={_BUSY_MS}", "synchronous=NORMAL"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+
+    return engine

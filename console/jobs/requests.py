@@ -1,0 +1,79 @@
+"""What people do with jobs: ask for one, cancel it, have it done again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from roundhouse.errors import UsageError
+
+from ..database.base import utc_now
+from ..models import Job, JobKind
+
+__all__ = ["NewJob", "cancel_job", "enqueue", "retry_job"]
+
+_LIVE = ("queued", "running")
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """A job that somebody asks for."""
+
+    kind: JobKind
+    subject: str
+    payload: dict[str, Any] = field(default_factory=dict)
+    requested_by: str = ""
+    idempotency_key: str | None = None
+    target: str | None = None
+    host: str | None = None
+    most_attempts: int = 1
+
+
+def enqueue(session: Session, new: NewJob) -> Job:
+    """Put a job in line. Who asks again with the same key gets the job that is there."""
+    if new.idempotency_key is not None:
+        same = (Job.requested_by == new.requested_by, Job.idempotency_key == new.idempotency_key)
+        there = session.scalar(select(Job).where(*same))
+        if there is not None:
+            if (there.kind, there.payload) != (new.kind, new.payload):
+                raise UsageError(f"the key {new.idempotency_key!r} was used for another request (job {there.id})")
+            return there
+    job = Job(
+        kind=new.kind,
+        state="queued",
+        subject=new.subject,
+        payload=new.payload,
+        target=new.target,
+        host=new.host,
+        requested_by=new.requested_by,
+        idempotency_key=new.idempotency_key,
+        created_at=utc_now(),
+        most_attempts=new.most_attempts,
+    )
+    session.add(job)
+    session.flush()
+    return job
+
+
+def cancel_job(job: Job) -> None:
+    """Cancel a job: at once while it waits; one that runs is ended by its worker. One that has ended stays as it is."""
+    if job.state == "queued":
+        job.state, job.ended_at = "cancelled", utc_now()
+    if job.state in _LIVE and job.cancel_requested_at is None:
+        job.cancel_requested_at = utc_now()
+
+
+def retry_job(job: Job) -> None:
+    """Have a job that did not succeed done once more.
+
+    Raises:
+        UsageError: it is under way, or has succeeded.
+    """
+    if job.state in (*_LIVE, "succeeded"):
+        raise UsageError(f"job {job.id} is {job.state}: there is nothing to do again")
+    job.state = "queued"
+    job.most_attempts = job.attempt + 1
+    job.ended_at = job.cancel_requested_at = job.result = job.error = job.hint = None

@@ -1,0 +1,8 @@
+"""Every table of the console's database, one module each. Alembic compares them with what the migrations make."""
+
+from __future__ import annotations
+
+from .job import Job, JobKind, JobState, LogLine, Stage
+from .worker import Worker
+
+__all__ = ["Job", "JobKind", "JobState", "LogLine", "Stage", "Worker"]
