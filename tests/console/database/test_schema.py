@@ -66,7 +66,7 @@ def test_an_older_or_newer_schema_is_left_as_it_is(
         with database.writing() as session:
             session.execute(text("UPDATE alembic_version SET version_num = :new"), {"new": revision})
     else:
-        monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda self: "0002")
+        monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda self: "0000")
     with pytest.raises(SetupError, match=why):
         open_database(database)
     if revision:

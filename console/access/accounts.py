@@ -1,0 +1,66 @@
+"""Accounts and their passwords."""
+
+from __future__ import annotations
+
+import re
+
+from pwdlib import PasswordHash
+from pwdlib.hashers.argon2 import Argon2Hasher
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from roundhouse.errors import UsageError
+
+from ..database.base import utc_now
+from ..models import Role, User
+
+__all__ = ["add_account", "any_accounts", "password_fits", "set_password"]
+
+_SHORTEST, _LONGEST = 12, 1024
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_passwords = PasswordHash((Argon2Hasher(),))
+_NOBODY = _passwords.hash("nobody has this password")
+"""What a password is compared with where there is no account: it must take as long to say no."""
+
+
+def any_accounts(session: Session) -> bool:
+    """Whether the first account has been made."""
+    return bool(session.scalar(select(func.count()).select_from(User)))
+
+
+def add_account(session: Session, name: str, password: str, role: Role) -> User:
+    """Make an account.
+
+    Raises:
+        UsageError: the name is taken or no name, or the password is too short.
+    """
+    name = name.strip().lower()
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is no account name", hint="Use letters, digits, dots, dashes and underscores.")
+    if session.scalar(select(User).where(User.name == name)) is not None:
+        raise UsageError(f"there is an account {name} already")
+    user = User(name=name, role=role, password_hash=_hash(password), created_at=utc_now())
+    session.add(user)
+    session.flush()
+    return user
+
+
+def set_password(user: User, password: str) -> None:
+    """Give an account another password.
+
+    Raises:
+        UsageError: it is too short.
+    """
+    user.password_hash = _hash(password)
+
+
+def password_fits(user: User | None, password: str) -> bool:
+    """Whether this is the account's password. Takes as long for no account as for a wrong password."""
+    fits = _passwords.verify(password[:_LONGEST], user.password_hash if user else _NOBODY)
+    return fits and user is not None and user.disabled_at is None
+
+
+def _hash(password: str) -> str:
+    if not _SHORTEST <= len(password) <= _LONGEST:
+        raise UsageError(f"a password has at least {_SHORTEST} characters")
+    return _passwords.hash(password)

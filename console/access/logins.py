@@ -1,0 +1,80 @@
+"""Browsers in which somebody is logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from ..database.base import utc_now
+from ..models import LoginSession, User
+from .secrets import hash_of, new_secret
+
+__all__ = ["Logins"]
+
+_LONGEST = timedelta(days=14)
+_IDLE = timedelta(days=2)
+
+
+class Logins:
+    """Begins, finds and ends logins.
+
+    Args:
+        clock: this moment.
+    """
+
+    def __init__(self, clock: Callable[[], datetime] = utc_now) -> None:
+        self._clock = clock
+
+    def begin(self, session: Session, user: User, *, address: str, browser: str, replaces: str | None = None) -> str:
+        """Log somebody in; returns the cookie's value, new each time: one that was there before is worth nothing any more."""
+        if replaces is not None:
+            self.end(session, replaces)
+        now, token = self._clock(), new_secret()
+        session.add(
+            LoginSession(
+                token_hash=hash_of(token),
+                user_id=user.id,
+                form_secret=new_secret(),
+                created_at=now,
+                seen_at=now,
+                expires_at=now + _LONGEST,
+                address=address,
+                browser=browser[:200],
+            )
+        )
+        user.last_login_at = now
+        return token
+
+    def find(self, session: Session, token: str) -> tuple[LoginSession, User] | None:
+        """The login of a cookie, while it lasts and the account may be used."""
+        found = session.execute(
+            select(LoginSession, User)
+            .join(User, User.id == LoginSession.user_id)
+            .where(LoginSession.token_hash == hash_of(token))
+        ).one_or_none()
+        if found is None:
+            return None
+        login, user = found
+        now = self._clock()
+        over = now >= login.expires_at or now - login.seen_at >= _IDLE
+        return None if over or user.disabled_at is not None else (login, user)
+
+    def seen(self, login: LoginSession) -> None:
+        """Somebody used it just now."""
+        login.seen_at = self._clock()
+
+    def end(self, session: Session, token: str) -> None:
+        """Log out."""
+        session.execute(delete(LoginSession).where(LoginSession.token_hash == hash_of(token)))
+
+    def end_all(self, session: Session, user: User) -> None:
+        """Log an account out everywhere."""
+        session.execute(delete(LoginSession).where(LoginSession.user_id == user.id))
+
+    def forget_old(self, session: Session) -> None:
+        """Remove logins that are over."""
+        now = self._clock()
+        session.execute(delete(LoginSession).where((LoginSession.expires_at <= now) | (LoginSession.seen_at <= now - _IDLE)))
