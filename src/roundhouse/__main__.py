@@ -11,6 +11,7 @@ from rich.console import Console
 
 from roundhouse import __version__
 from roundhouse.build.commands import add_commands as add_build_commands
+from roundhouse.console.commands import add_commands as add_console_commands
 from roundhouse.errors import RoundhouseError
 from roundhouse.serve.commands import add_commands as add_serve_commands
 
@@ -34,6 +35,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 add_build_commands(app)
 add_serve_commands(app)
+add_console_commands(app)
 
 
 def main() -> None:

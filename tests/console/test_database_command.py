@@ -1,0 +1,33 @@
+"""`roundhouse database`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from roundhouse.__main__ import app
+from roundhouse.errors import SetupError
+
+
+def test_a_database_comes_to_be_and_says_what_it_is(tmp_path: Path) -> None:
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["database", *arguments, "--home", str(tmp_path / "new")])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert json.loads(run("current", "--json"))["found"] is None
+    assert "it was not there" in run("upgrade")
+    assert "already" in run("upgrade")
+    state = json.loads(run("current", "--json"))
+    assert state["current"]
+    assert state["found"] == state["wanted"]
+    assert str(tmp_path / "new") in run("current")
+
+
+def test_a_database_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
+    url = "postgresql://ann:secret@127.0.0.1:1/x"
+    result = CliRunner().invoke(app, ["database", "current", "--database", url, "--home", str(tmp_path)])
+    assert isinstance(result.exception, SetupError)
+    assert "secret" not in str(result.exception)
