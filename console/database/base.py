@@ -48,7 +48,13 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {datetime: UtcDateTime, dict[str, Any]: Json, list[str]: Json}  # noqa: RUF012  # SQLAlchemy's own form
+    type_annotation_map = {  # noqa: RUF012  # SQLAlchemy's own form
+        Any: Json,
+        datetime: UtcDateTime,
+        dict[str, Any]: Json,
+        list[str]: Json,
+        list[dict[str, Any]]: Json,
+    }
 
 
 def utc_now() -> datetime:

@@ -60,6 +60,7 @@ class Worklist:
         can_run = (
             or_(Job.target.is_(None), Job.target.in_(worker.targets)),
             or_(Job.host.is_(None), Job.host == worker.host),
+            or_(Job.home.is_(None), Job.home == worker.home),
         )
         with self._database.writing() as session:
             # On SQLite the whole transaction is alone; elsewhere rows that others are just taking are passed over.

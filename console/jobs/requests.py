@@ -27,8 +27,11 @@ class NewJob:
     payload: dict[str, Any] = field(default_factory=dict)
     requested_by: str = ""
     idempotency_key: str | None = None
+    engine_id: str | None = None
+    deployment_id: str | None = None
     target: str | None = None
     host: str | None = None
+    home: str | None = None
     most_attempts: int = 1
 
 
@@ -46,8 +49,11 @@ def enqueue(session: Session, new: NewJob) -> Job:
         state="queued",
         subject=new.subject,
         payload=new.payload,
+        engine_id=new.engine_id,
+        deployment_id=new.deployment_id,
         target=new.target,
         host=new.host,
+        home=new.home,
         requested_by=new.requested_by,
         idempotency_key=new.idempotency_key,
         created_at=utc_now(),

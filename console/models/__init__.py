@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from .account import ApiToken, AuditEntry, LoginSession, Role, User
+from .deployment import LIVE_STATES, Deployment, DeploymentKind, DeploymentLogLine, DeploymentSample, DeploymentState
+from .engine import EngineRecord, EngineReplica, ReplicaState
+from .integrity import IntegrityRecord
 from .job import Job, JobKind, JobState, LogLine, Stage
+from .setting import Setting
 from .worker import Worker
 
 __all__ = [
+    "LIVE_STATES",
     "ApiToken",
     "AuditEntry",
+    "Deployment",
+    "DeploymentKind",
+    "DeploymentLogLine",
+    "DeploymentSample",
+    "DeploymentState",
+    "EngineRecord",
+    "EngineReplica",
+    "IntegrityRecord",
     "Job",
     "JobKind",
     "JobState",
     "LogLine",
     "LoginSession",
+    "ReplicaState",
     "Role",
+    "Setting",
     "Stage",
     "User",
     "Worker",

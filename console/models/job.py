@@ -12,7 +12,7 @@ from ..database.base import Base
 
 __all__ = ["Job", "JobKind", "JobState", "LogLine", "Stage"]
 
-JobKind = Literal["build", "verify", "deploy", "undeploy", "drill"]
+JobKind = Literal["build", "verify", "remove", "deploy", "undeploy", "drill"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
 """``interrupted``: its worker went away, and it may not be tried again."""
 
@@ -26,6 +26,7 @@ class Job(Base):
         CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="lease"),
         UniqueConstraint("requested_by", "idempotency_key", name="uq_job_idempotency_key"),
         Index("ix_job_state_id", "state", "id"),
+        Index("ix_job_kind_id", "kind", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -35,10 +36,15 @@ class Job(Base):
     """What it is about, in words: an engine's name, a model."""
     payload: Mapped[dict[str, Any]]
     """What to do, as its kind writes it down."""
+    engine_id: Mapped[str | None] = mapped_column(index=True)
+    """The engine that it is about, or that it made."""
+    deployment_id: Mapped[str | None] = mapped_column(index=True)
     target: Mapped[str | None]
     """Only a worker with this target can do it."""
     host: Mapped[str | None]
     """Only a worker on this host can do it."""
+    home: Mapped[str | None]
+    """Only a worker with this home can do it."""
     requested_by: Mapped[str]
     idempotency_key: Mapped[str | None]
     """Who asks twice with the same key gets the same job."""

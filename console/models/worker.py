@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import BigInteger
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ..database.base import Base
@@ -26,6 +27,9 @@ class Worker(Base):
     hardware: Mapped[dict[str, Any]]
     versions: Mapped[dict[str, Any]]
     targets: Mapped[list[str]]
+    disk_free: Mapped[int] = mapped_column(BigInteger)
+    """Bytes where its home is."""
+    disk_total: Mapped[int] = mapped_column(BigInteger)
     started_at: Mapped[datetime]
     seen_at: Mapped[datetime] = mapped_column(index=True)
     """Its last heartbeat."""

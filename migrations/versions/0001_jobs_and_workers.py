@@ -22,6 +22,8 @@ def upgrade() -> None:
         sa.Column("hardware", Json, nullable=False),
         sa.Column("versions", Json, nullable=False),
         sa.Column("targets", Json, nullable=False),
+        sa.Column("disk_free", sa.BigInteger(), nullable=False),
+        sa.Column("disk_total", sa.BigInteger(), nullable=False),
         sa.Column("started_at", UtcDateTime(), nullable=False),
         sa.Column("seen_at", UtcDateTime(), nullable=False),
         sa.Column("ended_at", UtcDateTime(), nullable=True),
@@ -36,8 +38,11 @@ def upgrade() -> None:
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("subject", sa.String(), nullable=False),
         sa.Column("payload", Json, nullable=False),
+        sa.Column("engine_id", sa.String(), nullable=True),
+        sa.Column("deployment_id", sa.String(), nullable=True),
         sa.Column("target", sa.String(), nullable=True),
         sa.Column("host", sa.String(), nullable=True),
+        sa.Column("home", sa.String(), nullable=True),
         sa.Column("requested_by", sa.String(), nullable=False),
         sa.Column("idempotency_key", sa.String(), nullable=True),
         sa.Column("created_at", UtcDateTime(), nullable=False),
@@ -61,6 +66,9 @@ def upgrade() -> None:
         sa.UniqueConstraint("requested_by", "idempotency_key", name="uq_job_idempotency_key"),
     )
     op.create_index("ix_job_state_id", "job", ["state", "id"])
+    op.create_index("ix_job_kind_id", "job", ["kind", "id"])
+    op.create_index("ix_job_engine_id", "job", ["engine_id"])
+    op.create_index("ix_job_deployment_id", "job", ["deployment_id"])
     op.create_table(
         "job_stage",
         sa.Column("job_id", sa.Integer(), nullable=False),

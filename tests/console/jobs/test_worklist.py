@@ -39,7 +39,17 @@ def a_worker(database: Database, name: str = "w", host: str = "here", targets: t
     with database.writing() as session:
         now = utc_now()
         worker = Worker(
-            id=name, host=host, pid=1, home="/h", hardware={}, versions={}, targets=list(targets), started_at=now, seen_at=now
+            id=name,
+            host=host,
+            pid=1,
+            home="/h",
+            hardware={},
+            versions={},
+            targets=list(targets),
+            disk_free=1,
+            disk_total=2,
+            started_at=now,
+            seen_at=now,
         )
         session.add(worker)
         return worker
