@@ -1,7 +1,8 @@
-"""`roundhouse database`; more of the console's commands come here."""
+"""`roundhouse console` and `roundhouse database`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,8 +11,6 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at, pr
 from roundhouse.build.extras import require_extra
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .database.database import Database
 
 __all__ = ["add_commands"]
@@ -24,13 +23,46 @@ DatabaseOption = Annotated[
     ),
 ]
 
+ModelsOption = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="DIR", help="Under which model folders may lie; may be repeated. Default: models/ in the home."),
+]
+
 
 def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
+    app.command()(console)
     database = typer.Typer(help="The console's database.", no_args_is_help=True)
     database.command()(upgrade)
     database.command()(current)
     app.add_typer(database, name="database")
+
+
+def console(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    public_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="How browsers reach it through a proxy, such as https://name.example.")
+    ] = None,
+    models: ModelsOption = None,
+    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="Run a worker beside it.")] = True,
+    database: DatabaseOption = None,
+    home: HomeOption = None,
+) -> None:
+    """Open the web console, with a worker beside it, until Ctrl-C. The first time it prints the link that makes an account."""
+    require_extra("console")
+    from .run import run_console
+    from .settings import ConsoleSettings
+
+    settings = ConsoleSettings(
+        home=home_at(home),
+        host=host,
+        port=port,
+        public_url=public_url,
+        model_folders=tuple(folder.expanduser().resolve() for folder in models or ()),
+        worker=worker,
+    )
+    run_console(settings, _open(database, home), say=typer.echo, log=lambda line: typer.echo(line, err=True))
 
 
 def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
+from ..database.database import Database
 from ..models import LoginSession, User
 from .secrets import hash_of, new_secret
 
@@ -16,6 +17,7 @@ __all__ = ["Logins"]
 
 _LONGEST = timedelta(days=14)
 _IDLE = timedelta(days=2)
+_SEEN_WRITTEN_AFTER = timedelta(minutes=5)
 
 
 class Logins:
@@ -62,9 +64,13 @@ class Logins:
         over = now >= login.expires_at or now - login.seen_at >= _IDLE
         return None if over or user.disabled_at is not None else (login, user)
 
-    def seen(self, login: LoginSession) -> None:
-        """Somebody used it just now."""
-        login.seen_at = self._clock()
+    def saw(self, database: Database, login: LoginSession) -> None:
+        """Somebody used it just now; written down at times, since a page asks for many things."""
+        now = self._clock()
+        if now - login.seen_at > _SEEN_WRITTEN_AFTER:
+            with database.writing() as session:
+                own = LoginSession.token_hash == login.token_hash
+                session.execute(update(LoginSession).where(own).values(seen_at=now))
 
     def end(self, session: Session, token: str) -> None:
         """Log out."""

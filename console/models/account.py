@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ..database.base import Base
@@ -25,7 +25,7 @@ class User(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     """As it is typed to log in, in lower case."""
-    role: Mapped[str]
+    role: Mapped[Role] = mapped_column(String)
     password_hash: Mapped[str]
     """Argon2, with its parameters and salt."""
     created_at: Mapped[datetime]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,17 +12,23 @@ from .errors import ApiError
 __all__ = ["BodyLimit"]
 
 
+def _too_large(problem: str) -> ASGIApp:
+    return ApiError(413, problem, code="request_too_large").response
+
+
 class BodyLimit:
     """ASGI middleware. It takes the whole body before the application runs, so a refusal is always the first answer.
 
     Args:
         app: the application.
         limit: most bytes of a body.
+        refuse: makes the answer to a larger one, from a sentence that says so.
     """
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    def __init__(self, app: ASGIApp, limit: int, refuse: Callable[[str], ASGIApp] = _too_large) -> None:
         self._app = app
         self._limit = limit
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one lifespan."""
@@ -30,8 +37,7 @@ class BodyLimit:
             return
         messages = await self._take_body(scope, receive)
         if messages is None:
-            error = ApiError(413, f"the body is larger than {self._limit:,} bytes", code="request_too_large")
-            await error.response(scope, receive, send)
+            await self._refuse(f"the body is larger than {self._limit:,} bytes")(scope, receive, send)
             return
 
         async def replay() -> Message:

@@ -1,0 +1,1 @@
+"""The web process: pages for people, an API for programs."""

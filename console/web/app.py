@@ -1,0 +1,48 @@
+"""The web application."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+
+from roundhouse import __version__
+from roundhouse.serve.openai.body_limit import BodyLimit
+
+from ..access.first_account import FirstAccountLink
+from ..access.logins import Logins
+from ..database.database import Database
+from ..settings import ConsoleSettings
+from . import health
+from .guards import CrossSiteGuard, HostGuard, SecureHeaders
+from .pages import home, login
+from .problems import add_error_handlers
+from .rendering import STATIC, Templates
+from .state import WebState
+
+__all__ = ["create_app"]
+
+_LARGEST_BODY = 2**20
+
+
+def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
+    """Make the application.
+
+    Args:
+        settings: what it runs with.
+        database: opened, with this version's schema.
+
+    Returns:
+        The application; its ``state.roundhouse`` is the :class:`WebState`.
+    """
+    app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
+    app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
+    for router in (health.router, login.router, home.router):
+        app.include_router(router, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    add_error_handlers(app)
+    app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
+    app.add_middleware(CrossSiteGuard, cookie="roundhouse_login")
+    app.add_middleware(HostGuard, names=settings.host_names)
+    app.add_middleware(SecureHeaders, secure=settings.secure)  # the last one added is the first one met
+    return app

@@ -1,0 +1,98 @@
+"""Errors, as pages for people and as problem details (RFC 9457) for programs."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from roundhouse.errors import PlanRefusedError, RoundhouseError, SetupError, UsageError
+
+from ..errors import ConflictError, ForbiddenError, NotFoundError
+from .navigation import Attention
+from .state import state_of
+
+__all__ = ["API", "LoginNeededError", "add_error_handlers", "problem_response"]
+
+API = "/api/"
+_log = logging.getLogger(__name__)
+
+
+class LoginNeededError(RoundhouseError):
+    """Nobody is logged in."""
+
+    def __init__(self) -> None:
+        super().__init__("log in first", hint="Programs send Authorization: Bearer TOKEN.")
+
+
+_STATUS: tuple[tuple[type[RoundhouseError], int], ...] = (
+    (LoginNeededError, 401),
+    (ForbiddenError, 403),
+    (NotFoundError, 404),
+    (ConflictError, 409),
+    (PlanRefusedError, 422),
+    (UsageError, 422),
+    (SetupError, 503),
+    (RoundhouseError, 500),
+)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Have every error answered in words."""
+
+    @app.exception_handler(RoundhouseError)
+    def known(request: Request, error: RoundhouseError) -> Response:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
+            return _to_login(request)
+        return problem_response(request, status, error.message, error.hint)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        problems = [{"field": ".".join(map(str, each["loc"][1:])), "problem": each["msg"]} for each in error.errors()]
+        text = "; ".join(f"{each['field']}: {each['problem']}" if each["field"] else each["problem"] for each in problems)
+        return problem_response(request, 422, text, None, errors=problems)
+
+    @app.exception_handler(HTTPException)
+    def http(request: Request, error: HTTPException) -> Response:
+        text = f"there is no page {request.url.path}" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+        response = problem_response(request, error.status_code, text, None)
+        response.headers.update(error.headers or {})
+        return response
+
+    @app.exception_handler(OperationalError)
+    def database(request: Request, error: OperationalError) -> Response:
+        _log.error("the database does not answer: %s", error.orig)
+        return problem_response(request, 503, "the database does not answer", "Try again in a moment; its log says more.")
+
+    @app.exception_handler(Exception)
+    def fault(request: Request, _: Exception) -> Response:  # the server logs it
+        return problem_response(request, 500, "the console failed", "Its log says more. Nothing was half done.")
+
+
+def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
+    """An error, in the form that whoever asks can read."""
+    title = HTTPStatus(status).phrase
+    if request.url.path.startswith(API):
+        body = {"type": "about:blank", "title": title, "status": status, "detail": message, "hint": hint, **more}
+        return JSONResponse(body, status, media_type="application/problem+json")
+    templates = state_of(request).templates
+    return templates.page(
+        request, "error.html", None, Attention(), status, code=status, phrase=title, message=message, hint=hint
+    )
+
+
+def _to_login(request: Request) -> Response:
+    """To the login page, and back here after it; what a form asked for is not done later by itself."""
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    back = f"?next={quote(here, safe='')}" if request.method == "GET" and here != "/" else ""
+    if "hx-request" in request.headers:
+        return Response(status_code=401, headers={"hx-redirect": f"/login{back}"})
+    return RedirectResponse(f"/login{back}", 303)

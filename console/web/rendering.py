@@ -1,0 +1,112 @@
+"""Templates, and what every page gets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from roundhouse import __version__
+
+from ..access.actor import Actor
+from ..database.base import utc_now
+from .formats import FILTERS
+from .navigation import Attention, navigation
+
+__all__ = ["STATIC", "Templates", "redirect", "set_flash"]
+
+_ROOT = Path(__file__).parent.parent
+STATIC = _ROOT / "static"
+_FLASH, _THEME = "roundhouse_flash", "roundhouse_theme"
+_FLASH_S = 60
+_THEMES = ("light", "dark")
+
+FlashKind = Literal["done", "problem"]
+
+
+class Templates:
+    """Renders pages. Undefined names are errors, and everything is escaped."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_ROOT / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= FILTERS
+        self._environment.globals |= {"static_url": static_url, "version": __version__, "now": utc_now}
+
+    def page(
+        self, request: Request, template: str, actor: Actor | None, attention: Attention, status: int = 200, **values: Any
+    ) -> HTMLResponse:
+        """A whole page.
+
+        Args:
+            request: what was asked.
+            template: under ``templates/``.
+            actor: who sees it.
+            attention: what the navigation counts.
+            status: of the answer.
+            values: what the template needs beside what every page gets.
+        """
+        theme = request.cookies.get(_THEME)
+        flash = _read_flash(request.cookies.get(_FLASH))
+        text = self._environment.get_template(template).render(
+            actor=actor,
+            form_token=actor.form_token if actor and actor.form_token else "",
+            nav=navigation(request.url.path, actor, attention),
+            theme=theme if theme in _THEMES else "system",
+            flash=flash,
+            path=request.url.path,
+            **values,
+        )
+        response = HTMLResponse(text, status)
+        if flash is not None:
+            response.delete_cookie(_FLASH, httponly=True, samesite="lax")
+        return response
+
+    def fragment(self, template: str, **values: Any) -> str:
+        """A part of a page, to put in its place."""
+        return self._environment.get_template(template).render(**values)
+
+
+def redirect(path: str, flash: str | None = None, kind: FlashKind = "done") -> RedirectResponse:
+    """After a form: on to a page of ours, with a sentence that is shown there once."""
+    if not path.startswith("/") or path.startswith("//"):
+        raise ValueError(f"{path} is no path of ours")
+    response = RedirectResponse(path, 303)
+    if flash is not None:
+        set_flash(response, flash, kind)
+    return response
+
+
+def set_flash(response: Response, text: str, kind: FlashKind) -> None:
+    """Have a sentence shown on the next page."""
+    value = base64.urlsafe_b64encode(json.dumps([kind, text[:500]]).encode()).decode()
+    response.set_cookie(_FLASH, value, max_age=_FLASH_S, httponly=True, samesite="lax")
+
+
+def _read_flash(cookie: str | None) -> tuple[str, str] | None:
+    if not cookie:
+        return None
+    try:
+        kind, text = json.loads(base64.urlsafe_b64decode(cookie))
+    except ValueError:
+        return None
+    return (kind, text) if kind in ("done", "problem") and isinstance(text, str) else None
+
+
+@lru_cache
+def static_url(path: str) -> str:
+    """The address of a static file; it changes with the file, so that browsers may keep it for ever."""
+    digest = hashlib.sha256((STATIC / path).read_bytes()).hexdigest()[:12]
+    return f"/static/{path}?v={digest}"

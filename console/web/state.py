@@ -1,0 +1,34 @@
+"""What the web process holds for all requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fastapi import Request
+
+from ..access.first_account import FirstAccountLink
+from ..access.logins import Logins
+from ..access.throttle import Throttle
+from ..database.database import Database
+from ..settings import ConsoleSettings
+from .rendering import Templates
+
+__all__ = ["WebState", "state_of"]
+
+
+@dataclass(frozen=True)
+class WebState:
+    """Everything that routes share."""
+
+    settings: ConsoleSettings
+    database: Database
+    templates: Templates
+    logins: Logins
+    first_account: FirstAccountLink
+    login_throttle: Throttle = field(default_factory=Throttle)
+
+
+def state_of(request: Request) -> WebState:
+    """The state of the application that a request came to."""
+    state: WebState = request.app.state.roundhouse
+    return state

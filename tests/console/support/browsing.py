@@ -1,0 +1,31 @@
+"""A browser without a screen: what tests of pages act as."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from starlette.testclient import TestClient
+
+PASSWORD = "correct horse battery"
+ORIGIN = "http://127.0.0.1"
+
+
+class Browser(TestClient):
+    """A client that behaves as a browser does: it says where a form comes from, and follows to the next page."""
+
+    def form_token(self, path: str = "/") -> str:
+        found = re.search(r'name="form_token" value="([^"]+)"', self.get(path).text)
+        assert found is not None, f"{path} has no form token"
+        return found[1]
+
+    def submit(self, path: str, data: dict[str, str] | None = None, *, page: str = "/") -> object:
+        """Send a form that a page of ours shows."""
+        return self.post(path, data={"form_token": self.form_token(page), **(data or {})}, headers={"origin": ORIGIN})
+
+    def log_in(self, name: str, password: str = PASSWORD) -> None:
+        answer = self.post("/login", data={"name": name, "password": password}, headers={"origin": ORIGIN})
+        assert answer.status_code == 200, answer.text
+
+
+BrowserMaker = Callable[..., Browser]

@@ -1,0 +1,37 @@
+"""A console as its users meet it: over HTTP, logged in as somebody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsing import ORIGIN, PASSWORD, Browser, BrowserMaker
+
+from roundhouse.build.home import Home
+from roundhouse.console.access.accounts import add_account
+from roundhouse.console.database.database import Database
+from roundhouse.console.models import Role
+from roundhouse.console.settings import ConsoleSettings
+from roundhouse.console.web.app import create_app
+
+
+@pytest.fixture
+def browser(database: Database, tmp_path: Path) -> Iterator[BrowserMaker]:
+    """Makes browsers; each has its own cookies. ``browser("operator")`` is logged in as one."""
+    settings = ConsoleSettings(home=Home(tmp_path / "home"))
+    app = create_app(settings, database)
+    opened: list[Browser] = []
+
+    def make(role: Role | None = None, name: str | None = None) -> Browser:
+        client = Browser(app, base_url=ORIGIN, raise_server_exceptions=False)
+        opened.append(client)
+        if role is not None:
+            with database.writing() as session:
+                add_account(session, name or f"the-{role}", PASSWORD, role)
+            client.log_in(name or f"the-{role}")
+        return client
+
+    yield make
+    for client in opened:
+        client.close()
