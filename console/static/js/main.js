@@ -1,0 +1,17 @@
+// Every page's scripts. Each module has start(root), which may be called again for parts that htmx puts in.
+import * as theme from "./theme.js";
+import * as time from "./time.js";
+import * as copy from "./copy.js";
+import * as menus from "./menus.js";
+import * as submit from "./submit.js";
+import * as log from "./log.js";
+import * as live from "./live.js";
+import * as chart from "./chart.js";
+
+const modules = [theme, time, copy, menus, submit, log, live, chart];
+
+for (const module of modules) module.start(document);
+document.addEventListener("htmx:load", (event) => {
+  if (event.detail.elt === document.body) return;
+  for (const module of modules) module.start(event.detail.elt);
+});
