@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from .engine import CHECKPOINT, Engine, write_manifest
@@ -32,8 +34,21 @@ class Built:
     new: bool
 
 
-def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
+def build(
+    recipe: Recipe,
+    home: Home,
+    on_event: OnEvent,
+    *,
+    publishing: Callable[[Engine], AbstractContextManager[object]] | None = None,
+) -> Built:
     """Make the engine of a recipe, unless it is there already.
+
+    Args:
+        recipe: what is wanted.
+        home: where the engine goes.
+        on_event: told how far the build is.
+        publishing: given the new engine, entered around the one step that moves it to its place: what must be true or
+            written in the same moment. Raising at its beginning, it leaves no engine.
 
     Raises:
         PlanRefusedError: the plan says no; nothing was spent.
@@ -99,7 +114,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
                 report=report,
             )
             write_manifest(place.folder, manifest)
-            place.publish()
+            place.publish(publishing(Engine(target, manifest)) if publishing else None)
             stage.result = str(target)
     return Built(Engine.open(target), new=True)
 
