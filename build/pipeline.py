@@ -23,7 +23,10 @@ from .texts import calibration_text
 from .verify import verify_checkpoint
 from .workspace import workspace
 
-__all__ = ["Built", "build", "plan_recipe"]
+__all__ = ["Built", "Publishing", "build", "plan_recipe"]
+
+Publishing = Callable[[Engine], AbstractContextManager[object]]
+"""Given a new engine, what the one step that moves it to its place is wrapped in."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +37,15 @@ class Built:
     new: bool
 
 
-def build(
-    recipe: Recipe,
-    home: Home,
-    on_event: OnEvent,
-    *,
-    publishing: Callable[[Engine], AbstractContextManager[object]] | None = None,
-) -> Built:
+def build(recipe: Recipe, home: Home, on_event: OnEvent, *, publishing: Publishing | None = None) -> Built:
     """Make the engine of a recipe, unless it is there already.
 
     Args:
         recipe: what is wanted.
         home: where the engine goes.
         on_event: told how far the build is.
-        publishing: given the new engine, entered around the one step that moves it to its place: what must be true or
-            written in the same moment. Raising at its beginning, it leaves no engine.
+        publishing: for what must be true, or written, in the moment in which the engine is there. Raising at its beginning,
+            it leaves no engine.
 
     Raises:
         PlanRefusedError: the plan says no; nothing was spent.

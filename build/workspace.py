@@ -27,7 +27,7 @@ class Workspace:
         """Flush everything to disk, then move the folder to its final place in one step.
 
         Args:
-            publishing: entered around that one step and nothing else. Raising at its beginning, it keeps the folder from its place.
+            publishing: entered around that one step and nothing else; raising at its beginning, it keeps the folder here.
         """
         for path in sorted(self.folder.rglob("*")):
             _sync(path)

@@ -113,13 +113,11 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_as_json(report: DrillReport) -> dict[str, Any]:
-    """The report as plain values, with its format's name and, for each kind, whether it passed and whether it could have failed."""
+    """The report as plain values, with its format's name and what became of each kind."""
     values: dict[str, Any] = msgspec.to_builtins(report)
-    kinds = [
-        {**row, "passed": kind.passed, "judged": kind.is_judged}
-        for row, kind in zip(values.pop("kinds"), report.kinds, strict=True)
-    ]
-    return {"format": REPORT_FORMAT, **values, "kinds": kinds}
+    for row, kind in zip(values["kinds"], report.kinds, strict=True):
+        row |= {"passed": kind.passed, "judged": kind.is_judged}
+    return {"format": REPORT_FORMAT, **values}
 
 
 def count_up(level: Level, kind: FaultName | None, results: Sequence[EpisodeResult]) -> KindReport:
