@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from roundhouse.errors import EngineError
 
+from .events import OnStep
 from .kv_scales import KvScaleReport
 from .planner.plan import Plan
 from .quality import Quality
@@ -78,8 +79,7 @@ class Engine:
                 another size. All of them are named.
         """
         engine = cls(folder, read_manifest(folder))
-        manifest = engine.manifest
-        engine._require([_size_problem(folder / name, record) for name, record in manifest.files.items()])
+        engine.check_sizes()
         return engine
 
     @property
@@ -99,19 +99,31 @@ class Engine:
             fcntl.flock(manifest, fcntl.LOCK_SH)
             yield
 
-    def verify(self) -> None:
+    def check_sizes(self) -> None:
+        """See that every file is there with its size.
+
+        Raises:
+            EngineError: naming each one that is not.
+        """
+        self._require([_size_problem(self.folder / name, record) for name, record in self.manifest.files.items()])
+
+    def verify(self, on_step: OnStep = lambda *_: None) -> None:
         """Hash every file.
+
+        Args:
+            on_step: told after each file how many bytes of all are behind us.
 
         Raises:
             EngineError: naming each file that changed.
         """
-        self._require(
-            [
-                f"{name} has changed"
-                for name, record in self.manifest.files.items()
-                if hash_file(self.folder / name) != record.sha256
-            ]
-        )
+        changed: list[str | None] = []
+        done, total = 0, self.total_bytes
+        for name, record in self.manifest.files.items():
+            if hash_file(self.folder / name) != record.sha256:
+                changed.append(f"{name} has changed")
+            done += record.bytes
+            on_step(done, total)
+        self._require(changed)
 
     def _require(self, problems: list[str | None]) -> None:
         found = [problem for problem in problems if problem]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from .engine import CHECKPOINT, Engine, write_manifest
@@ -21,7 +23,10 @@ from .texts import calibration_text
 from .verify import verify_checkpoint
 from .workspace import workspace
 
-__all__ = ["Built", "build", "plan_recipe"]
+__all__ = ["Built", "Publishing", "build", "plan_recipe"]
+
+Publishing = Callable[[Engine], AbstractContextManager[object]]
+"""Given a new engine, what the one step that moves it to its place is wrapped in."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,15 @@ class Built:
     new: bool
 
 
-def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
+def build(recipe: Recipe, home: Home, on_event: OnEvent, *, publishing: Publishing | None = None) -> Built:
     """Make the engine of a recipe, unless it is there already.
+
+    Args:
+        recipe: what is wanted.
+        home: where the engine goes.
+        on_event: told how far the build is.
+        publishing: for what must be true, or written, in the moment in which the engine is there. Raising at its beginning,
+            it leaves no engine.
 
     Raises:
         PlanRefusedError: the plan says no; nothing was spent.
@@ -99,7 +111,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent) -> Built:
                 report=report,
             )
             write_manifest(place.folder, manifest)
-            place.publish()
+            place.publish(publishing(Engine(target, manifest)) if publishing else None)
             stage.result = str(target)
     return Built(Engine.open(target), new=True)
 

@@ -76,7 +76,14 @@ class EngineStore:
     def remove(self, folder: Path) -> None:
         """Delete a folder that :meth:`locate` answered. It leaves the list at once, and then the disk.
 
-        What an earlier, killed removal left is deleted with it.
+        Raises:
+            UsageError: the engine is running.
+        """
+        self.withdraw(folder)
+        self.delete_withdrawn()
+
+    def withdraw(self, folder: Path) -> None:
+        """The first half of :meth:`remove`, and all that others see of it: the engine is no longer there.
 
         Raises:
             UsageError: the engine is running.
@@ -85,7 +92,10 @@ class EngineStore:
         removed = self.folder / ".removed"
         removed.mkdir(exist_ok=True)
         folder.rename(removed / f"{folder.name}-{time.time_ns()}")
-        shutil.rmtree(removed, ignore_errors=True)
+
+    def delete_withdrawn(self) -> None:
+        """The second half, which takes as long as the disk does. What an earlier, killed removal left is deleted as well."""
+        shutil.rmtree(self.folder / ".removed", ignore_errors=True)
 
     def _names(self) -> dict[str, str]:
         """The name of every engine whose manifest can be read, damaged or not, by id."""

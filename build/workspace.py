@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 __all__ = ["Workspace", "remove_dead_builds", "workspace"]
@@ -23,12 +23,17 @@ class Workspace:
         self.folder = folder
         self._target = target
 
-    def publish(self) -> None:
-        """Flush everything to disk, then move the folder to its final place in one step."""
+    def publish(self, publishing: AbstractContextManager[object] | None = None) -> None:
+        """Flush everything to disk, then move the folder to its final place in one step.
+
+        Args:
+            publishing: entered around that one step and nothing else; raising at its beginning, it keeps the folder here.
+        """
         for path in sorted(self.folder.rglob("*")):
             _sync(path)
         _sync(self.folder)
-        self.folder.rename(self._target)
+        with publishing or nullcontext():
+            self.folder.rename(self._target)
         _sync(self._target.parent)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .claims import Claim, LeaseLostError, Worklist
+from .claim import LEASE, Claim, LeaseLostError
+from .claims import Worklist
 from .requests import NewJob, cancel_job, enqueue, retry_job
 
-__all__ = ["Claim", "LeaseLostError", "NewJob", "Worklist", "cancel_job", "enqueue", "retry_job"]
+__all__ = ["LEASE", "Claim", "LeaseLostError", "NewJob", "Worklist", "cancel_job", "enqueue", "retry_job"]

@@ -1,45 +1,22 @@
-"""What workers do with jobs: take one, keep it, report, and end it.
-
-A worker that takes a job gets a *lease* on it, which it renews, and a *fence*: a number that grows each time the job is taken.
-Everything it reports carries the fence. A worker that was thought dead, because it was asleep or cut off, finds its fence
-outdated and its claim lost: it can no longer report or publish anything.
-"""
+"""What workers do with jobs: take one, keep it, report, and end it or give it back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
-
-from roundhouse.errors import RoundhouseError
 
 from ..database.base import utc_now
 from ..database.database import Database
-from ..models import Job, JobState, LogLine, Stage, Worker
+from ..models import Job, JobKind, JobState, Worker
+from . import journal
+from .claim import LEASE, Claim, LeaseLostError
 
-__all__ = ["Claim", "LeaseLostError", "Worklist"]
-
-LEASE = timedelta(seconds=30)
-
-
-class LeaseLostError(RoundhouseError):
-    """Another worker has the job by now, or nobody may do it any more."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A job that a worker has."""
-
-    job_id: int
-    attempt: int
-    fence: int
-    kind: str
-    payload: dict[str, Any]
+__all__ = ["Worklist"]
 
 
 class Worklist:
@@ -48,27 +25,36 @@ class Worklist:
     Args:
         database: where they are.
         clock: this moment. Hosts whose clocks differ by as much as a lease would take each other's jobs.
+        lease: how long a worker has a job without being heard of.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, database: Database, clock: Callable[[], datetime] = utc_now, lease: timedelta = LEASE) -> None:
         self._database = database
         self._clock = clock
+        self._lease = lease
 
-    def claim(self, worker: Worker) -> Claim | None:
-        """Take the oldest job that this worker can run; no other worker gets it."""
+    def claim(self, worker: Worker, kinds: Collection[JobKind] | None = None) -> Claim | None:
+        """Take the oldest job that this worker can run; no other worker gets it.
+
+        Args:
+            worker: who takes it.
+            kinds: only one of these kinds; None: any.
+        """
         now = self._clock()
-        can_run = (
+        can_run = [
             or_(Job.target.is_(None), Job.target.in_(worker.targets)),
             or_(Job.host.is_(None), Job.host == worker.host),
             or_(Job.home.is_(None), Job.home == worker.home),
-        )
+        ]
+        if kinds is not None:
+            can_run.append(Job.kind.in_(kinds))
         with self._database.writing() as session:
             # On SQLite the whole transaction is alone; elsewhere rows that others are just taking are passed over.
             oldest = select(Job).where(Job.state == "queued", *can_run).order_by(Job.id).limit(1)
             job = session.scalar(oldest.with_for_update(skip_locked=True))
             if job is None:
                 return None
-            job.state, job.worker_id, job.lease_until = "running", worker.id, now + LEASE
+            job.state, job.worker_id, job.lease_until = "running", worker.id, now + self._lease
             job.attempt += 1
             job.fence += 1
             job.started_at = now
@@ -81,7 +67,7 @@ class Worklist:
             LeaseLostError: the claim is lost.
         """
         with self.holding(claim) as (_, job):
-            job.lease_until = self._clock() + LEASE
+            job.lease_until = self._clock() + self._lease
             return job.cancel_requested_at is not None
 
     @contextmanager
@@ -104,14 +90,8 @@ class Worklist:
         Raises:
             LeaseLostError: the claim is lost.
         """
-        now = self._clock()
         with self.holding(claim) as (session, _):
-            own = (Stage.job_id == claim.job_id, Stage.attempt == claim.attempt)
-            session.execute(update(Stage).where(*own, Stage.ended_at.is_(None)).values(ended_at=now))
-            position = session.scalar(select(func.count()).select_from(Stage).where(*own)) or 0
-            session.add(
-                Stage(job_id=claim.job_id, attempt=claim.attempt, name=name, position=position, began_at=now, what=what)
-            )
+            journal.begin_stage(session, claim, name, what, self._clock())
 
     def log(self, claim: Claim, first_number: int, lines: Iterable[str]) -> None:
         """Add lines to the attempt's log, numbered from ``first_number``.
@@ -119,14 +99,18 @@ class Worklist:
         Raises:
             LeaseLostError: the claim is lost.
         """
-        now = self._clock()
         with self.holding(claim) as (session, _):
-            session.add_all(
-                LogLine(job_id=claim.job_id, attempt=claim.attempt, number=number, at=now, text=line)
-                for number, line in enumerate(lines, first_number)
-            )
+            journal.add_lines(session, claim, first_number, lines, self._clock())
 
-    def end(self, claim: Claim, state: JobState, *, result: dict[str, Any] | None = None, error: str | None = None) -> None:
+    def end(
+        self,
+        claim: Claim,
+        state: JobState,
+        *,
+        result: dict[str, Any] | None = None,
+        error: str | None = None,
+        hint: str | None = None,
+    ) -> None:
         """The job has ended.
 
         Raises:
@@ -134,24 +118,38 @@ class Worklist:
         """
         now = self._clock()
         with self.holding(claim) as (session, job):
-            job.state, job.ended_at, job.lease_until, job.result, job.error = state, now, None, result, error
-            open_stages = (Stage.job_id == claim.job_id, Stage.attempt == claim.attempt, Stage.ended_at.is_(None))
-            session.execute(update(Stage).where(*open_stages).values(ended_at=now))
+            job.state, job.ended_at, job.lease_until = state, now, None
+            job.result, job.error, job.hint = result, error, hint
+            journal.end_stages(session, claim, now)
+
+    def give_back(self, claim: Claim) -> None:
+        """The worker ends before the job does: back in line, or interrupted.
+
+        Raises:
+            LeaseLostError: the claim is lost.
+        """
+        with self.holding(claim) as (session, job):
+            self._let_go(session, job, "its worker was ended")
 
     def give_up_abandoned(self) -> list[int]:
         """Take jobs from workers that have not been heard of for a lease: back in line, or interrupted. Returns their ids."""
-        now = self._clock()
         with self._database.writing() as session:
-            abandoned = select(Job).where(Job.state == "running", Job.lease_until < now).order_by(Job.id)
+            abandoned = select(Job).where(Job.state == "running", Job.lease_until < self._clock()).order_by(Job.id)
             jobs = session.scalars(abandoned.with_for_update(skip_locked=True)).all()
             for job in jobs:
-                job.lease_until = None
-                job.fence += 1
-                if job.cancel_requested_at is not None:
-                    job.state, job.ended_at = "cancelled", now
-                elif job.attempt < job.most_attempts:
-                    job.state = "queued"
-                else:
-                    job.state, job.ended_at = "interrupted", now
-                    job.error = "its worker went away"
+                self._let_go(session, job, "its worker went away")
             return [job.id for job in jobs]
+
+    def _let_go(self, session: Session, job: Job, why: str) -> None:
+        """Nobody has it any more, and whoever still thinks so is told otherwise."""
+        now = self._clock()
+        journal.end_stages(session, Claim(job.id, job.attempt, job.fence, job.kind, job.payload), now)
+        job.lease_until = None
+        job.fence += 1
+        if job.cancel_requested_at is not None:
+            job.state, job.ended_at = "cancelled", now
+        elif job.attempt < job.most_attempts:
+            job.state = "queued"
+        else:
+            job.state, job.ended_at, job.error = "interrupted", now, why
+            job.hint = "It can be tried again."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
+from roundhouse.build.events import OnStep
+
 from .episode import Episode, EpisodeResult, Ground
 from .kinds import KINDS, FaultName
 from .levels import Level
@@ -33,6 +35,7 @@ def run_drill(
     seed: int,
     steps: int,
     engine: str | None = None,
+    on_case: OnStep = lambda *_: None,
 ) -> DrillReport:
     """Run a drill.
 
@@ -42,11 +45,13 @@ def run_drill(
         seed: decides everything. Episode number n of a case is decided by ``seed + n`` alone.
         steps: of each case, at least; the last episode is always played to its end.
         engine: id of the engine whose model runs.
+        on_case: told how many cases of all are behind us.
     """
     reports: list[KindReport] = []
     failures: list[Failure] = []
     everything: list[EpisodeResult] = []
-    for level, kind in cases:
+    for number, (level, kind) in enumerate(cases):
+        on_case(number, len(cases))
         results = list(_episodes(ground, level, kind, seed, steps))
         report = count_up(level, kind, results)
         ones = [count_up(level, kind, [result]) for result in results]

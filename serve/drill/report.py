@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, lgamma, log, log1p
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -12,7 +12,10 @@ from .episode import EpisodeResult
 from .kinds import KINDS, FaultName
 from .levels import Level
 
-__all__ = ["DrillReport", "Failure", "KindReport", "count_up"]
+__all__ = ["REPORT_FORMAT", "DrillReport", "Failure", "KindReport", "count_up", "report_as_json"]
+
+REPORT_FORMAT = "roundhouse.drill/1"
+"""What a report as JSON calls itself."""
 
 _LEAST_LIKELY = 1e-6
 """A sampled level fails when so few faults were stopped that chance alone would not come to it once in a million drills."""
@@ -107,6 +110,14 @@ class DrillReport(msgspec.Struct, frozen=True, kw_only=True):
     passed: bool
     kinds: list[KindReport]
     failures: list[Failure]
+
+
+def report_as_json(report: DrillReport) -> dict[str, Any]:
+    """The report as plain values, with its format's name and what became of each kind."""
+    values: dict[str, Any] = msgspec.to_builtins(report)
+    for row, kind in zip(values["kinds"], report.kinds, strict=True):
+        row |= {"passed": kind.passed, "judged": kind.is_judged}
+    return {"format": REPORT_FORMAT, **values}
 
 
 def count_up(level: Level, kind: FaultName | None, results: Sequence[EpisodeResult]) -> KindReport:

@@ -26,7 +26,8 @@ def main(command: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda number, _: asked_early.append(number))
     # A session of its own: one process group with everything the command starts, and without us.
     try:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        # Descriptors that we were given are for the command; Python's own are never inherited.
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, close_fds=False)
     except OSError as error:
         sys.exit(f"{command[0]} could not be started: {error.strerror}")
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from . import tether
 
@@ -20,9 +20,17 @@ class TetheredProcess:
         command: what to run.
         environment: all of its environment variables.
         on_line: gets each line that it or its children print, from a thread of its own.
+        descriptors: open files that it inherits, under the same numbers.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        on_line: Callable[[str], None],
+        *,
+        descriptors: Collection[int] = (),
+    ) -> None:
         self._on_line = on_line
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-S", tether.__file__, *command],
@@ -32,6 +40,7 @@ class TetheredProcess:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            pass_fds=descriptors,
             start_new_session=True,  # Ctrl-C in a terminal is for the owner to handle, in order
         )
         self._relay = threading.Thread(target=self._relay_lines, name="tethered-output", daemon=True)
@@ -42,9 +51,13 @@ class TetheredProcess:
         """How the command ended, or None while it runs."""
         return self._process.poll()
 
+    def ask_to_end(self) -> None:
+        """Send the command SIGTERM, and do not wait for what it makes of it."""
+        self._process.terminate()
+
     def stop(self, grace_s: float) -> None:
         """Ask the command to end, and kill it and all its children when it has not after ``grace_s`` seconds."""
-        self._process.terminate()
+        self.ask_to_end()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=grace_s)
         self.close()

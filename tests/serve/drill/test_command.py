@@ -43,6 +43,9 @@ def test_a_report_has_a_row_for_each_kind_and_level(session_home: Home) -> None:
         ("rows_permuted", "tags+content", 1.0, 1.0),
         ("rows_permuted", "tags+content", 0.02, 0.02),
     ]
+    assert report["format"] == "roundhouse.drill/1"
+    assert all(kind["passed"] for kind in report["kinds"])
+    assert [kind["judged"] for kind in report["kinds"][:2]] == [True, False]  # nobody claims that tags see the second
     for kind in report["kinds"]:
         assert {"injected", "effective", "detected", "leaked_tokens", "false_alarms", "delay_steps"} <= set(kind)
     assert report["grants"] == sum(kind["grants"] for kind in report["kinds"]) > 0
