@@ -9,7 +9,7 @@ from fastapi.responses import PlainTextResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["CrossSiteGuard", "HostGuard", "SecureHeaders"]
+__all__ = ["SECURE_HEADERS", "CrossSiteGuard", "HostGuard", "SecureHeaders"]
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _POLICY = "; ".join(
@@ -22,7 +22,7 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-_HEADERS = {
+SECURE_HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -30,6 +30,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+"""What every answer carries."""
 _YEAR_S = 31_536_000
 
 
@@ -54,7 +55,7 @@ class SecureHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in SECURE_HEADERS.items():
                     headers.setdefault(name, value)
                 if self._secure:
                     headers.setdefault("strict-transport-security", f"max-age={_YEAR_S}")

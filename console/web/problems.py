@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from roundhouse.errors import PlanRefusedError, RoundhouseError, SetupError, UsageError
 
 from ..errors import ConflictError, ForbiddenError, NotFoundError
+from .guards import SECURE_HEADERS
 from .navigation import Attention
 from .state import state_of
 
@@ -74,7 +75,9 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def fault(request: Request, _: Exception) -> Response:  # the server logs it
-        return problem_response(request, 500, "the console failed", "Its log says more. Nothing was half done.")
+        response = problem_response(request, 500, "the console failed", "Its log says more. Nothing was half done.")
+        response.headers.update(SECURE_HEADERS)  # this answer is made outside of the middleware
+        return response
 
 
 def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
