@@ -1,0 +1,83 @@
+"""Debian's Chromium against a real console. Skips with a reason where there is no Chromium."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from real_console import RealConsole
+
+from roundhouse.build.home import Home
+
+_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests; each takes a context of its own."""
+    binary = shutil.which("chromium")
+    if binary is None:
+        pytest.skip("there is no chromium on PATH")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=binary, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser window's own cookies and storage."""
+    with chromium.new_context(viewport={"width": 1280, "height": 900}) as context:
+        yield context
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A tab. A script that fails, a file that is not there, and what the policy forbids fail the test."""
+    page = context.new_page()
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            complaints.append(message.text)
+
+    def see(response: Response) -> None:
+        if response.status >= 400 and "/static/" in response.url:
+            complaints.append(f"{response.url}: {response.status}")
+
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", hear)
+    page.on("response", see)
+    yield page
+    assert complaints == []
+
+
+@pytest.fixture
+def console(tmp_path: Path) -> Iterator[RealConsole]:
+    """A new console with nothing in it."""
+    with RealConsole(Home(tmp_path / "a home").path) as console:
+        yield console
+
+
+@pytest.fixture
+def admin(console: RealConsole, page: Page) -> Page:
+    """The first account's tab, on the home page."""
+    page.goto(console.first_link)
+    page.get_by_label("Name").fill("ann")
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("Password, again").fill(PASSWORD)
+    page.get_by_role("button", name="Make the account").click()
+    page.wait_for_url(f"{console.url}/")
+    return page
