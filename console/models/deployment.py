@@ -15,7 +15,7 @@ __all__ = ["LIVE_STATES", "Deployment", "DeploymentKind", "DeploymentLogLine", "
 DeploymentKind = Literal["local", "remote"]
 """``local``: on a Triton server of our own; ``remote``: loaded into a Triton server that somebody else runs."""
 DeploymentState = Literal["starting", "ready", "unready", "restarting", "stopping", "stopped", "failed", "dead"]
-"""``unready``: it runs, and would not answer a request now; ``failed``: it ended for good, and said why; ``dead``: its processes
+"""``unready``: it runs, and would not answer a request now; ``failed``: it ended for good and said why; ``dead``: its processes
 are gone without a word."""
 LIVE_STATES: tuple[DeploymentState, ...] = ("starting", "ready", "unready", "restarting", "stopping")
 """While there may be processes of it."""
