@@ -2,8 +2,9 @@
 import { once } from "./once.js";
 
 const MOST_LINES = 5000;
-const ERROR = /(?:^|[\s[])(?:error|fatal|critical|traceback|panic)\b|\w(?:Error|Exception):|^E\d{4} /i;
-const WARNING = /(?:^|[\s[])warn(?:ing)?\b|\wWarning:|^W\d{4} /i;
+const ERROR =
+  /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|fatal)\b|\b(?:error|panic):|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} /;
+const WARNING = /\bWARN(?:ING)?\b|^\s*warning\b|\bwarning:|\wWarning:|^W\d{4} /;
 
 export function start(root) {
   for (const pane of once(root, "[data-log]", "log")) new LogPane(pane);
