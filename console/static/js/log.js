@@ -3,8 +3,8 @@ import { once } from "./once.js";
 
 const MOST_LINES = 5000;
 const ERROR =
-  /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|fatal)\b|\b(?:error|panic):|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} /;
-const WARNING = /\bWARN(?:ING)?\b|^\s*warning\b|\bwarning:|\wWarning:|^W\d{4} /;
+  /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} /;
+const WARNING = /\bWARN(?:ING)?\b|^\s*[Ww]arning\b|\b[Ww]arning:|\wWarning:|^W\d{4} /;
 
 export function start(root) {
   for (const pane of once(root, "[data-log]", "log")) new LogPane(pane);
