@@ -17,7 +17,7 @@ from . import health
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
 from .pages import home, login
 from .problems import add_error_handlers
-from .rendering import STATIC, Templates
+from .rendering import STATIC, Templates, static_base
 from .state import WebState
 
 __all__ = ["create_app"]
@@ -39,7 +39,7 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
     for router in (health.router, login.router, home.router):
         app.include_router(router, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
     app.add_middleware(CrossSiteGuard, cookie="roundhouse_login")

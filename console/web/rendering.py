@@ -20,7 +20,7 @@ from ..database.base import utc_now
 from .formats import FILTERS
 from .navigation import Attention, navigation
 
-__all__ = ["STATIC", "Templates", "redirect", "set_flash"]
+__all__ = ["STATIC", "Templates", "redirect", "set_flash", "static_base", "static_url"]
 
 _ROOT = Path(__file__).parent.parent
 STATIC = _ROOT / "static"
@@ -106,7 +106,23 @@ def _read_flash(cookie: str | None) -> tuple[str, str] | None:
 
 
 @lru_cache
+def static_base() -> str:
+    """Under which address the static files lie. It changes when any of them does, so that browsers may keep all of them for ever,
+    also those that scripts and style sheets name by themselves.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(STATIC).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return f"/static/{digest.hexdigest()[:12]}"
+
+
 def static_url(path: str) -> str:
-    """The address of a static file; it changes with the file, so that browsers may keep it for ever."""
-    digest = hashlib.sha256((STATIC / path).read_bytes()).hexdigest()[:12]
-    return f"/static/{path}?v={digest}"
+    """The address of a static file.
+
+    Raises:
+        FileNotFoundError: there is none of that name.
+    """
+    if not (STATIC / path).is_file():
+        raise FileNotFoundError(f"there is no static file {path}")
+    return f"{static_base()}/{path}"

@@ -59,7 +59,7 @@ class LiveChart {
           y: { range: (plot, least, most) => [Math.min(0, least ?? 0), (most || 1) * 1.1] },
         },
         axes: [
-          { ...axis, space: 64, values: (plot, ticks, index, space, step) => ticks.map((tick) => clock(tick, step < 60)) },
+          { ...axis, size: 28, space: 64, values: (plot, ticks, index, space, step) => ticks.map((tick) => clock(tick, step < 60)) },
           { ...axis, size: 56, values: (plot, ticks, index, space, step) => ticks.map((tick) => onAxis(kind, tick, step)) },
         ],
         series: [

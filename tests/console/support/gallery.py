@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -26,7 +25,7 @@ from roundhouse.console.paging import Paged
 from roundhouse.console.web.chips import CHIPS
 from roundhouse.console.web.guards import SecureHeaders
 from roundhouse.console.web.navigation import Attention, navigation
-from roundhouse.console.web.rendering import STATIC, Templates
+from roundhouse.console.web.rendering import STATIC, Templates, static_base
 
 NOW = datetime.now(UTC)
 
@@ -79,9 +78,45 @@ def page(path: str, theme: str, danger_open: bool = False) -> str:
     speed = [80 + 20 * math.sin(i / 5) for i in range(60)]
     names = ("name", "id", "target", "weights", "kv", "size", "kv_tokens", "agreement", "state", "speed", "at")
     rows = [
-        ("smollm2-135m-int4", "3f9a1c0b7d2e4468", "torch", "int4_awq g64", "fp8", 116_600_000, 131_072, 0.973, "present", speed, 200),
-        ("smollm2-135m-bf16", "81c2d0aa94b1e7f3", "torch", "bf16", "bf16", 269_060_552, 65_536, 1.0, "damaged", speed[::-1], 8_000),
-        ("kimi-k2-nvfp4", "c07be1d5528f9a10", "trtllm-pytorch", "nvfp4", "fp8", 594_000_000_000, 2_097_152, None, "not measured", [], 9e6),
+        (
+            "smollm2-135m-int4",
+            "3f9a1c0b7d2e4468",
+            "torch",
+            "int4_awq g64",
+            "fp8",
+            116_600_000,
+            131_072,
+            0.973,
+            "present",
+            speed,
+            200,
+        ),
+        (
+            "smollm2-135m-bf16",
+            "81c2d0aa94b1e7f3",
+            "torch",
+            "bf16",
+            "bf16",
+            269_060_552,
+            65_536,
+            1.0,
+            "damaged",
+            speed[::-1],
+            8_000,
+        ),
+        (
+            "kimi-k2-nvfp4",
+            "c07be1d5528f9a10",
+            "trtllm-pytorch",
+            "nvfp4",
+            "fp8",
+            594_000_000_000,
+            2_097_152,
+            None,
+            "not measured",
+            [],
+            9e6,
+        ),
     ]
     return Templates().fragment(
         "gallery.html",
@@ -128,7 +163,7 @@ class Gallery:
             Route("/samples", self._samples),
             Route("/live", self._live),
             Route("/log", self._log),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount(static_base(), StaticFiles(directory=STATIC)),
         ]
         return Starlette(routes=routes, middleware=[Middleware(SecureHeaders, secure=False)])
 
@@ -194,15 +229,3 @@ def serving() -> Iterator[Gallery]:
     finally:
         server.should_exit = True
         thread.join(30)
-
-
-CHROMIUM = Path("/usr/bin/chromium")
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
