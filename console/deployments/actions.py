@@ -157,10 +157,9 @@ def _require_secrets(settings: DeploymentSettings, secrets: DeploymentSecrets) -
     given = secrets.in_clear()
     if settings.keyed != ("api_key" in given):
         raise UsageError("there is no API key to ask for" if settings.keyed else "an API key is given that nobody is asked for")
-    if "api_key" in given and not (
-        given["api_key"].isascii() and given["api_key"].isprintable() and " " not in given["api_key"]
-    ):
-        raise UsageError("an API key holds visible ASCII only")
+    for secret in given.values():
+        if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
+            raise UsageError("an API key or control value is visible ASCII, without spaces")
     if (settings.control_header is not None) != ("control_value" in given):
         raise UsageError("the control header needs a name and a value")
 

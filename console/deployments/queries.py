@@ -66,7 +66,7 @@ def deployment(session: Session, deployment_id: str) -> DeploymentDetail:
     found = session.execute(_with_engine().where(Deployment.id == deployment_id)).one_or_none()
     if found is None:
         raise NotFoundError(f"there is no deployment {deployment_id}")
-    row, engine_name = found
+    row, engine_name = found[0], found[1]
     latest = latest_samples(session, [row.id]).get(row.id)
     now = utc_now()
     return DeploymentDetail.of(
@@ -106,7 +106,7 @@ def log_lines(session: Session, deployment_id: str, after: int, most: int) -> li
     return [LogText(number=row.number, at=row.at, text=row.text) for row in found]
 
 
-def _with_engine() -> Select[tuple[Deployment, str]]:
+def _with_engine() -> Select[Deployment, str]:
     return select(Deployment, EngineRecord.name).join(EngineRecord, EngineRecord.id == Deployment.engine_id)
 
 

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -85,11 +86,16 @@ class Keeper:
                 while not stop.wait(_LOOK_S):
                     served.require_running()
         except BaseException:
-            served.close(0.0)
+            with suppress(RoundhouseError):  # what went wrong first is what counts
+                served.close(0.0)
             raise
         self._say("stopping")
-        served.close(self.grace_s())
-        self._say("stopped")
+        try:
+            served.close(self.grace_s())
+        except RoundhouseError as error:
+            self._say("stopped", reason=error.message, hint=error.hint)
+        else:
+            self._say("stopped")
 
     def _is_the_end(self, error: Exception) -> bool:
         """Note a failure, and say it."""

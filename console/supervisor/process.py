@@ -58,6 +58,7 @@ def start(folder: DeploymentFolder) -> Running:
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, errors, 1),
                 (os.POSIX_SPAWN_DUP2, errors, 2),
+                *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _inheritable()),
             ],
             setsid=True,  # no signal to the group of who starts it reaches it
         )
@@ -112,6 +113,16 @@ def stop(folder: DeploymentFolder, *, drain_s: float, patience_s: float = 60.0) 
         _signal(running, signal.SIGKILL)
         _wait_gone(folder, running, patience_s)
     return True
+
+
+def _inheritable() -> list[int]:
+    """Descriptors that a child would get. A worker that waits for the end of its job's pipe must not wait for a deployment."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own is gone by now
+            if int(name) > 2 and os.get_inheritable(int(name)):
+                found.append(int(name))
+    return found
 
 
 def _wait_gone(folder: DeploymentFolder, running: Running, seconds: float) -> bool:
