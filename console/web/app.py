@@ -14,6 +14,7 @@ from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import health
+from .cookies import LOGIN_COOKIES
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
 from .pages import home, login
 from .problems import add_error_handlers
@@ -42,7 +43,7 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
-    app.add_middleware(CrossSiteGuard, cookie="roundhouse_login")
+    app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)
-    app.add_middleware(SecureHeaders, secure=settings.secure)  # the last one added is the first one met
+    app.add_middleware(SecureHeaders, by_https=settings.secure)  # the last one added is the first one met
     return app
