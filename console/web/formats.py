@@ -30,7 +30,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _DATE_AFTER_S = 30 * _DAY
 _SHORT = 8
 _ERROR = re.compile(
-    r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} "
+    r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):"
+    r"|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} "
 )
 _WARNING = re.compile(r"\bWARN(?:ING)?\b|^\s*[Ww]arning\b|\b[Ww]arning:|\wWarning:|^W\d{4} ")
 

@@ -112,8 +112,9 @@ def _read_flash(cookie: str | None) -> tuple[str, str] | None:
 
 @lru_cache
 def static_base() -> str:
-    """Under which address the static files lie. It changes when any of them does, so that browsers may keep all of them for ever,
-    also those that scripts and style sheets name by themselves.
+    """Under which address the static files lie.
+
+    It changes when any of them does, so that browsers may keep all of them for ever, also those that scripts and styles name.
     """
     digest = hashlib.sha256()
     for path in sorted(STATIC.rglob("*")):

@@ -100,7 +100,7 @@ class LogPane {
     if (!this.follow.hidden) this.setFollowing(false);
     this.lines.querySelector(".log-found")?.classList.remove("log-found");
     line.classList.add("log-found");
-    this.lines.scrollTop = line.offsetTop - this.lines.offsetTop - this.lines.clientHeight / 3;
+    this.lines.scrollTop = line.offsetTop - this.lines.clientHeight / 3;
   }
 
   toEnd() {

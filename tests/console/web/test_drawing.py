@@ -49,7 +49,7 @@ def test_stages_share_one_axis_with_what_is_to_come() -> None:
 def test_stages_stay_inside_the_picture_and_are_seen(times: list[tuple[float, float, float | None]]) -> None:
     for bar in stage_bars([Stage(begins=begins, seconds=seconds, left=left) for begins, seconds, left in times]):
         assert bar.width >= 0.6
-        assert -1e-9 <= bar.x
+        assert bar.x >= -1e-9
         assert bar.x + bar.width + bar.ahead <= 100.01
 
 
