@@ -165,7 +165,7 @@ class Gallery:
             Route("/log", self._log),
             Mount(static_base(), StaticFiles(directory=STATIC)),
         ]
-        return Starlette(routes=routes, middleware=[Middleware(SecureHeaders, secure=False)])
+        return Starlette(routes=routes, middleware=[Middleware(SecureHeaders, by_https=False)])
 
     async def _page(self, request: Request) -> HTMLResponse:
         if request.method == "POST":
