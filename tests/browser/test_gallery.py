@@ -64,6 +64,13 @@ def test_a_log_resumes_where_it_broke_off_and_writes_text(gallery: Gallery, show
     expect(log.locator(".log-found")).to_have_text("1028Error: the last line")
 
 
+def test_a_log_comes_again_after_a_proxy_had_no_answer(gallery: Gallery, page: Page) -> None:
+    gallery.log_refusals = 1
+    page.goto(f"{gallery.address}/gallery")
+    expect(page.get_by_role("log", name="Log", exact=True)).to_contain_text("Error: the last line", timeout=30_000)
+    expect(page.locator("[data-log-state]").first).to_have_text("ended")
+
+
 def test_numbers_live(shown: Page) -> None:
     expect(shown.locator("[data-live-value=tokens_per_s]")).to_have_text("91.7")
     expect(shown.locator("[data-live-value=waiting]")).to_have_text("1,234")

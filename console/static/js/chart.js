@@ -37,7 +37,7 @@ class LiveChart {
     this.draw();
     document.addEventListener("roundhouse:theme", () => element.isConnected && this.draw());
     new ResizeObserver(() => this.plot.setSize(this.size())).observe(element);
-    if (element.dataset.stream) listen(element.dataset.stream, { element, data: (sample) => this.add(sample) });
+    if (element.dataset.stream) listen(element.dataset.stream, element, (sample) => this.add(sample));
   }
 
   size() {

@@ -1,5 +1,6 @@
 // Log panes: new lines come as server-sent events and are written as text; reconnecting resumes after the last line.
 import { once } from "./once.js";
+import { follow } from "./stream.js";
 
 const MOST_LINES = 5000;
 const ERROR =
@@ -35,20 +36,18 @@ class LogPane {
   connect() {
     this.follow.hidden = false;
     const joint = this.pane.dataset.stream.includes("?") ? "&" : "?";
-    const source = new EventSource(`${this.pane.dataset.stream}${joint}after=${this.last}`);
-    source.addEventListener("open", () => this.say("live"));
-    source.addEventListener("error", () => this.say("connection lost, trying again…"));
-    source.addEventListener("message", (event) => {
-      if (!this.pane.isConnected) return source.close();
-      this.take([JSON.parse(event.data)].flat());
-      return undefined;
+    const close = follow(() => `${this.pane.dataset.stream}${joint}after=${this.last}`, {
+      open: () => this.say("live"),
+      lost: () => this.say("connection lost, trying again…"),
+      message: (lines) => {
+        if (this.pane.isConnected) this.take([lines].flat());
+        else close();
+      },
+      end: () => {
+        this.follow.hidden = true;
+        this.say("ended");
+      },
     });
-    source.addEventListener("end", () => {
-      source.close();
-      this.follow.hidden = true;
-      this.say("ended");
-    });
-    window.addEventListener("pagehide", () => source.close());
   }
 
   take(lines) {

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -152,6 +152,8 @@ class Gallery:
     def __init__(self) -> None:
         self.log_requests: list[tuple[str | None, str | None]] = []
         """``after`` and ``Last-Event-ID`` of each request for the log."""
+        self.log_refusals = 0
+        """How many requests for the log get no stream, as from a proxy of a console that restarts."""
         self.posts: list[dict[str, Any]] = []
         self.address = ""
 
@@ -186,9 +188,12 @@ class Gallery:
         text = f"data: {json.dumps({'at': NOW.timestamp(), 'values': values})}\n\nevent: end\ndata: {{}}\n\n"
         return _events(text)
 
-    async def _log(self, request: Request) -> StreamingResponse:
+    async def _log(self, request: Request) -> Response:
         last = request.headers.get("last-event-id")
         self.log_requests.append((request.query_params.get("after"), last))
+        if self.log_refusals:
+            self.log_refusals -= 1
+            return Response(status_code=502)
         begin = int(last or request.query_params.get("after") or 0)
         if last is None:  # the connection breaks after two lines; the browser comes again, and gets one of them twice
             return _events("retry: 50\n\n" + _line(begin + 1, "resumed") + _line(begin + 2, "<b>no markup</b>"))
