@@ -20,7 +20,7 @@ def last_numbers(session: Session, deployment_ids: Sequence[str]) -> dict[str, i
     """The number of the last line of each that has any."""
     line = DeploymentLogLine
     found = select(line.deployment_id, func.max(line.number)).where(line.deployment_id.in_(deployment_ids))
-    return dict(session.execute(found.group_by(line.deployment_id)).tuples().all())
+    return dict(session.execute(found.group_by(line.deployment_id)).all())
 
 
 def add_lines(session: Session, deployment_id: str, lines: Iterable[tuple[int, str]]) -> None:
