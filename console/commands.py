@@ -1,4 +1,4 @@
-"""`roundhouse console` and `roundhouse database`."""
+"""`roundhouse console` and `roundhouse database`; `worker` has a module of its own."""
 
 from __future__ import annotations
 
@@ -10,28 +10,19 @@ import typer
 from roundhouse.build.command_options import HomeOption, JsonOption, home_at, print_json
 from roundhouse.build.extras import require_extra
 
+from .command_options import DatabaseOption, ModelsOption
+from .worker.command import worker
+
 if TYPE_CHECKING:
     from .database.database import Database
 
 __all__ = ["add_commands"]
 
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar="ROUNDHOUSE_DATABASE",
-        help="URL of the database: sqlite:////path or postgresql://user@host/name. Default: a file in the home.",
-    ),
-]
-
-ModelsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="DIR", help="Under which model folders may lie; may be repeated. Default: models/ in the home."),
-]
-
 
 def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
     app.command()(console)
+    app.command()(worker)
     database = typer.Typer(help="The console's database.", no_args_is_help=True)
     database.command()(upgrade)
     database.command()(current)
