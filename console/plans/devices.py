@@ -81,9 +81,8 @@ def devices(session: Session) -> Devices:
     known.append(Device(key="cpu", label=here.name, group="This machine", hardware=here))
     if (gpu := _local_gpu(int(time.monotonic() // _KEPT_S))) is not None:
         known.append(Device(key="local", label=gpu.name, group="This machine", hardware=gpu))
-    for name in gpu_names():
-        known.append(Device(key=name, label=name, group="GPUs of the table", hardware=_of_table(name)))
-    return Devices(tuple(known))
+    table = (Device(key=name, label=name, group="GPUs of the table", hardware=_of_table(name)) for name in gpu_names())
+    return Devices((*known, *table))
 
 
 @lru_cache(maxsize=1)

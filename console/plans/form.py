@@ -27,6 +27,7 @@ MOST_COMPARED = 4
 _WITH = "with"
 _LONGEST = 1_024
 _BYTES = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt])i?b?", re.IGNORECASE)
+_QUOTED = re.compile(r"'([^']+)'")
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _EXPECTED = {
     "int_parsing": "a whole number is needed",
@@ -86,6 +87,11 @@ class PlanForm:
             if value is not None:
                 values[f"calibration.{key}"] = _text(value)
         return cls(values | ({"device": device} if device else {}))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every field, filled in or not."""
+        return FIELDS
 
     @property
     def query(self) -> str:
@@ -181,8 +187,13 @@ def _explained(problem: dict[str, Any]) -> tuple[str, str]:
     if kind == "missing":
         return name, "choose a model"
     if kind == "literal_error":
-        return name, f"it is one of {', '.join(re.findall(r"'([^']+)'", str(context['expected'])))}"
+        return name, f"it is one of {', '.join(_QUOTED.findall(str(context['expected'])))}"
     if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
-        words = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most", "less_than": "below"}
+        words = {
+            "greater_than_equal": "at least",
+            "greater_than": "more than",
+            "less_than_equal": "at most",
+            "less_than": "below",
+        }
         return name, f"it has to be {words[kind]} {next(iter(context.values())):,}"
     return name, _EXPECTED.get(kind, str(problem["msg"]).removeprefix("Value error, "))

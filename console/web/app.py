@@ -14,8 +14,11 @@ from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import health
+from .api import builds as builds_api
+from .api import jobs as jobs_api
+from .api import plans as plans_api
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
-from .pages import home, login
+from .pages import builds, home, job_log, login, new_build, plan
 from .problems import add_error_handlers
 from .rendering import STATIC, Templates
 from .state import WebState
@@ -39,6 +42,10 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
     for router in (health.router, login.router, home.router):
         app.include_router(router, include_in_schema=False)
+    for router in (plan.router, new_build.router, builds.router, job_log.router):
+        app.include_router(router, include_in_schema=False)
+    for router in (plans_api.router, builds_api.router, jobs_api.router):
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))

@@ -10,6 +10,7 @@ from ..access.first_account import FirstAccountLink
 from ..access.logins import Logins
 from ..access.throttle import Throttle
 from ..database.database import Database
+from ..models_allowed import AllowedModels
 from ..settings import ConsoleSettings
 from .rendering import Templates
 
@@ -26,6 +27,11 @@ class WebState:
     logins: Logins
     first_account: FirstAccountLink
     login_throttle: Throttle = field(default_factory=Throttle)
+
+    @property
+    def models(self) -> AllowedModels:
+        """Which models may be read."""
+        return AllowedModels(self.settings.model_folders, self.settings.home)
 
 
 def state_of(request: Request) -> WebState:
