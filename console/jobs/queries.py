@@ -79,6 +79,8 @@ def _fitting(statement: Select[Any], wanted: JobFilter) -> Select[Any]:
         conditions.append(Job.kind.in_(wanted.kinds))
     if wanted.states:
         conditions.append(Job.state.in_(wanted.states))
+    if wanted.requested_by:
+        conditions.append(Job.requested_by == wanted.requested_by)
     if wanted.engine_id is not None:
         conditions.append(Job.engine_id == wanted.engine_id)
     if wanted.deployment_id is not None:

@@ -10,6 +10,7 @@ from ..access.first_account import FirstAccountLink
 from ..access.login_throttle import LoginThrottle
 from ..access.logins import Logins
 from ..database.database import Database
+from ..models_allowed import AllowedModels
 from ..settings import ConsoleSettings
 from .rendering import Templates
 
@@ -26,6 +27,11 @@ class WebState:
     logins: Logins
     first_account: FirstAccountLink
     login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
+
+    @property
+    def models(self) -> AllowedModels:
+        """Which models may be read."""
+        return AllowedModels(self.settings.model_folders, self.settings.home)
 
 
 def state_of(request: Request) -> WebState:
