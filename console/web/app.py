@@ -14,8 +14,9 @@ from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import health
+from .api import engines as engines_api
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
-from .pages import engine_actions, engines, home, login
+from .pages import drills, engine_actions, engines, home, integrity, login
 from .problems import add_error_handlers
 from .rendering import STATIC, Templates
 from .state import WebState
@@ -37,8 +38,10 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     """
     app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
-    for router in (health.router, login.router, home.router, engines.router, engine_actions.router):
+    for router in (health.router, login.router, home.router, engines.router, engine_actions.router, drills.router, integrity.router):
         app.include_router(router, include_in_schema=False)
+    for api in (engines_api.router,):
+        app.include_router(api)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
