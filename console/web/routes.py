@@ -6,14 +6,15 @@ from fastapi import FastAPI
 
 from . import health
 from .api import builds as builds_api
+from .api import engines as engines_api
 from .api import jobs as jobs_api
 from .api import plans as plans_api
-from .pages import builds, home, job_log, login, new_build, plan
+from .pages import builds, drills, engine_actions, engines, home, integrity, job_log, login, new_build, plan
 
 __all__ = ["add_routes"]
 
-_PAGES = (health, login, home, plan, new_build, builds, job_log)
-_API = (plans_api, builds_api, jobs_api)
+_PAGES = (health, login, home, plan, new_build, builds, job_log, engines, engine_actions, drills, integrity)
+_API = (plans_api, builds_api, jobs_api, engines_api)
 
 
 def add_routes(app: FastAPI) -> None:
