@@ -51,7 +51,7 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RoundhouseError)
     def known(request: Request, error: RoundhouseError) -> Response:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
+        if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
             return _to_login(request)
         return problem_response(request, status, error.message, error.hint)
 
@@ -83,13 +83,18 @@ def add_error_handlers(app: FastAPI) -> None:
 def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
     """An error, in the form that whoever asks can read."""
     title = HTTPStatus(status).phrase
-    if request.url.path.startswith(API):
+    if _is_program(request):
         body = {"type": "about:blank", "title": title, "status": status, "detail": message, "hint": hint, **more}
         return JSONResponse(body, status, media_type="application/problem+json")
     templates = state_of(request).templates
     return templates.page(
         request, "error.html", None, Attention(), status, code=status, phrase=title, message=message, hint=hint
     )
+
+
+def _is_program(request: Request) -> bool:
+    """Whether problem details can be read by whoever asks: programs, and scripts of our pages, which say so."""
+    return request.url.path.startswith(API) or "application/problem+json" in request.headers.get("accept", "")
 
 
 def _to_login(request: Request) -> Response:

@@ -50,7 +50,8 @@ def reading(request: Request) -> Iterator[Session]:
         yield session
 
 
-Reading = Annotated[Session, Depends(reading)]
+Reading = Annotated[Session, Depends(reading, scope="function")]
+"""It ends with the route, before the answer is sent: a stream that goes on for minutes holds no connection."""
 
 
 def find_actor(request: Request, session: Reading) -> Actor | None:
