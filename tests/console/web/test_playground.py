@@ -40,7 +40,7 @@ def test_an_answer_comes_as_events_with_the_deployments_own_key(
         answer = chat(browser("operator"))
     assert answer.headers["content-type"].startswith("text/event-stream")
     *words, done = parts(answer.text)
-    assert ["Hel", "lo ", "<b>"] == [each["text"] for each in words]
+    assert [each["text"] for each in words] == ["Hel", "lo ", "<b>"]
     assert (done["tokens"], done["finish_reason"]) == (3, "length")
     assert front.asked[0][2] == "Bearer sesame"
     assert "sesame" not in answer.text
