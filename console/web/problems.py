@@ -45,7 +45,7 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RoundhouseError)
     def known(request: Request, error: RoundhouseError) -> Response:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
+        if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
             return _to_login(request)
         return problem_response(request, status, error.message, error.hint)
 
@@ -82,7 +82,7 @@ def add_error_handlers(app: FastAPI) -> None:
 def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
     """An error, in the form that whoever asks can read; to who is logged in, within the console's frame."""
     title = HTTPStatus(status).phrase
-    if request.url.path.startswith(API):
+    if _is_program(request):
         body = {"type": "about:blank", "title": title, "status": status, "detail": message, "hint": hint, **more}
         challenge = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
         return JSONResponse(body, status, challenge, media_type="application/problem+json")
@@ -100,6 +100,11 @@ def _who_sees_it(request: Request) -> tuple[Actor | None, Attention]:
             return actor, attention(session) if actor else Attention()
     except SQLAlchemyError:
         return None, Attention()
+
+
+def _is_program(request: Request) -> bool:
+    """Whether problem details can be read by whoever asks: programs, and scripts of our pages, which say so."""
+    return request.url.path.startswith(API) or "application/problem+json" in request.headers.get("accept", "")
 
 
 def _to_login(request: Request) -> Response:
