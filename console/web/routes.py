@@ -11,10 +11,6 @@ from .api import jobs as jobs_api
 from .api import plans as plans_api
 from .pages import (
     builds,
-    deployment_actions,
-    deployment_form,
-    deployment_streams,
-    deployments,
     drills,
     engine_actions,
     engines,
@@ -39,10 +35,6 @@ _PAGES = (
     job_log,
     engines,
     engine_actions,
-    deployment_form,
-    deployments,
-    deployment_actions,
-    deployment_streams,
     playground,
     drills,
     integrity,

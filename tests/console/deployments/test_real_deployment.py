@@ -211,7 +211,9 @@ def test_stopping_drains_and_leaves_nothing(shop: Workshop, served: str, watch: 
     assert shop.log(served)[-1][1] == "supervisor: stopped"
 
 
-def test_a_supervisor_that_is_killed_takes_everything_with_it_and_is_called_dead(shop: Workshop, watch: DeploymentWatch) -> None:
+def test_a_supervisor_that_is_killed_takes_everything_with_it_and_is_called_dead(
+    shop: Workshop, watch: DeploymentWatch
+) -> None:
     id_ = shop.ask("short-lived")
     shop.do(deploy.run)
     running = find(shop.folder(id_))
