@@ -35,6 +35,10 @@ def console(
     public_url: Annotated[
         str | None, typer.Option(metavar="URL", help="How browsers reach it through a proxy, such as https://name.example.")
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="The proxy's address or network; may be repeated. Default: this machine."),
+    ] = None,
     models: ModelsOption = None,
     worker: Annotated[bool, typer.Option("--worker/--no-worker", help="Run a worker beside it.")] = True,
     database: DatabaseOption = None,
@@ -50,6 +54,7 @@ def console(
         host=host,
         port=port,
         public_url=public_url,
+        proxies=tuple(proxy or ()),
         model_folders=tuple(folder.expanduser().resolve() for folder in models or ()),
         worker=worker,
     )
@@ -70,6 +75,7 @@ def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:
 
 def current(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
     """Say which schema the console's database has, and which this version needs."""
+    from .database.database import shown_url
     from .database.schema import schema_state
 
     opened = _open(database, home)
@@ -77,7 +83,7 @@ def current(database: DatabaseOption = None, home: HomeOption = None, json: Json
     if json:
         print_json({"found": state.found, "wanted": state.wanted, "current": state.is_current})
     else:
-        typer.echo(f"{opened.url.render_as_string()}: schema {state.found or 'none'}, this version needs {state.wanted}")
+        typer.echo(f"{shown_url(opened.url)}: schema {state.found or 'none'}, this version needs {state.wanted}")
 
 
 def _open(url: str | None, home: Path | None) -> Database:

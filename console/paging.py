@@ -41,7 +41,7 @@ class Paged(BaseModel, Generic[T]):
         return max(1, -(-self.total // self.size))
 
 
-def paged_rows(session: Session, wanted: Select[Any], page: PageOf) -> tuple[list[Any], int]:
+def paged_rows(session: Session, wanted: Select[*tuple[Any, ...]], page: PageOf) -> tuple[list[Any], int]:
     """The rows of one page of a query that has its order, and how many there are in all: two statements."""
     total = session.scalar(select(func.count()).select_from(wanted.order_by(None).subquery())) or 0
     rows = session.execute(wanted.limit(page.size).offset((page.number - 1) * page.size)).all()

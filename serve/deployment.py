@@ -24,7 +24,7 @@ from .openai.api_keys import ApiKeys
 from .openai.app import create_app
 from .openai.chat import load_chat_template
 from .openai.served import ServedModel
-from .openai.server import FrontServer
+from .openai.server import GRACE_S, FrontServer
 from .openai.tools import ToolForm, form_named
 from .openai.triton_client import TritonClient
 from .placement import PlacedEngine, place_engines
@@ -50,6 +50,7 @@ class Deployment:
         engines: what to serve, at least one.
         home: its cache holds the Triton backend that is laid out on first use.
         ports: where to listen.
+        names: what each engine is served as; None takes their own names.
         overrides: what to change of each engine's recipe.
         api_keys: who may ask the OpenAI front; None lets everybody.
         tool_form: the name of the form of every engine's tool calls; None reads it from each one's chat template.
@@ -66,6 +67,7 @@ class Deployment:
         home: Home,
         *,
         ports: Ports | None = None,
+        names: Sequence[str] | None = None,
         overrides: Overrides | None = None,
         api_keys: ApiKeys | None = None,
         tool_form: str | None = None,
@@ -75,6 +77,7 @@ class Deployment:
         self._engines = engines
         self._home = home
         self._ports = ports or Ports()
+        self._names = names
         self._overrides = overrides or Overrides()
         self._api_keys = api_keys
         self._tool_form = None if tool_form is None else form_named(tool_form)
@@ -146,26 +149,31 @@ class Deployment:
         if self._triton is not None:
             self._triton.require_running()
 
-    def close(self) -> None:
-        """Stop everything, the front first so that no request meets a closed door. May be called twice."""
+    def close(self, grace_s: float = GRACE_S) -> None:
+        """Stop everything, the front first so that no request meets a closed door. May be called twice.
+
+        Args:
+            grace_s: how long the front's requests may go on.
+        """
         with ExitStack() as closing:  # runs backwards, and to its end whatever fails on the way
             if self._folder is not None:
                 closing.callback(shutil.rmtree, self._folder, ignore_errors=True)
             if self._triton is not None:
                 closing.callback(self._triton.stop)
             if self._front is not None:
-                closing.callback(self._front.stop)
+                closing.callback(self._front.stop, grace_s)
             self._endpoints, self._front, self._triton, self._folder = None, None, None, None
 
     def _start(self, stop: threading.Event) -> Endpoints | None:
         # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
-        placed = place_engines(self._engines, self._overrides, free_memory=this_machine().free_memory)
+        free = this_machine().free_memory
+        placed = place_engines(self._engines, self._overrides, free_memory=free, names=self._names)
         install = find_triton(self._home.cache)
         self._folder = folder = private_folder()
         repository = folder / "models"
         with writing("the model repository", folder):
             for each in placed:
-                write_repository(repository, each.engine, overrides=each.overrides)
+                write_repository(repository, each.engine, overrides=each.overrides, name=each.name)
         wanted, host = self._ports, self._ports.host
         self._triton = triton = TritonServer(
             within_plain_path(install, folder),
@@ -193,7 +201,7 @@ class Deployment:
             metrics=_metrics_url(reachable, ports),
             openai=f"http://{reachable}:{self._front.port}/v1",
             chat=placed[0].engine.manifest.chat,
-            control_key=triton.control.key if self._controlled else None,
+            control_key=triton.control_key,
         )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from .engine.integrity import IntegrityEvent
 
-__all__ = ["EventsFile", "read_events"]
+__all__ = ["EventsFile", "event_of", "read_events"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,14 +60,20 @@ class EventsFile:
                 raise OSError(f"only {written} of {len(line)} bytes were written")
 
 
+def event_of(line: bytes) -> IntegrityEvent | None:
+    """The event of a line; None when the line was cut off, or is empty."""
+    try:
+        return msgspec.json.decode(line, type=IntegrityEvent)
+    except msgspec.DecodeError:
+        return None
+
+
 def read_events(path: Path) -> Iterator[IntegrityEvent]:
     """Every event of a file, the oldest first; nothing when there is no file. A line that was cut off is left out."""
     try:
         with path.open("rb") as file:
             for line in file:
-                try:
-                    yield msgspec.json.decode(line, type=IntegrityEvent)
-                except msgspec.DecodeError:
-                    continue
+                if (event := event_of(line)) is not None:
+                    yield event
     except (FileNotFoundError, NotADirectoryError):
         return

@@ -9,7 +9,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.errors import UsageError
 
 from .settings import EngineSettings, Overrides
-from .triton.repository import model_name
+from .triton.repository import model_name, require_model_name
 
 __all__ = ["PlacedEngine", "place_engines"]
 
@@ -23,7 +23,9 @@ class PlacedEngine:
     overrides: Overrides
 
 
-def place_engines(engines: Sequence[Engine], overrides: Overrides, *, free_memory: int) -> list[PlacedEngine]:
+def place_engines(
+    engines: Sequence[Engine], overrides: Overrides, *, free_memory: int, names: Sequence[str] | None = None
+) -> list[PlacedEngine]:
     """Name the engines and see that each can run beside the others.
 
     One engine alone sizes its KV pool when it starts. Of several, each is told its size, in order, from what the ones before
@@ -33,13 +35,14 @@ def place_engines(engines: Sequence[Engine], overrides: Overrides, *, free_memor
         engines: at least one.
         overrides: what to change of each one's recipe.
         free_memory: bytes.
+        names: what each is served as; None takes their own names.
 
     Raises:
-        UsageError: one cannot run like this, all of them do not fit, or two have the same name.
+        UsageError: one cannot run like this, all of them do not fit, two have the same name, or a name is none for Triton.
     """
     placed: list[PlacedEngine] = []
-    for engine in engines:
-        name = model_name(engine)
+    for engine, name in zip(engines, names or [model_name(engine) for engine in engines], strict=True):
+        require_model_name(name)
         if any(name == other.name for other in placed):
             raise UsageError(f"two engines would be served as {name}", hint="Give one of them another name in its recipe.")
         settings = EngineSettings.for_engine(engine, overrides, free_memory=free_memory)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from ..access.first_account import FirstAccountLink
+from ..access.login_throttle import LoginThrottle
 from ..access.logins import Logins
-from ..access.throttle import Throttle
 from ..database.database import Database
 from ..models_allowed import AllowedModels
 from ..settings import ConsoleSettings
@@ -26,7 +26,7 @@ class WebState:
     templates: Templates
     logins: Logins
     first_account: FirstAccountLink
-    login_throttle: Throttle = field(default_factory=Throttle)
+    login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
 
     @property
     def models(self) -> AllowedModels:

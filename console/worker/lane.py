@@ -49,12 +49,12 @@ class Lane(threading.Thread):
         self._settings = settings
         self._worklist = worklist
         self._worker = worker
-        self._stop = stop
+        self._ending = stop
         self._after_job = after_job
         self._faults = Faults(f"taking jobs ({', '.join(self._kinds)})")
 
     def run(self) -> None:
-        while not self._stop.is_set():
+        while not self._ending.is_set():
             try:
                 took = self._take_one()
             except Exception as error:
@@ -63,14 +63,14 @@ class Lane(threading.Thread):
             else:
                 self._faults.well()
             if not took:
-                self._stop.wait(self._settings.poll_s)
+                self._ending.wait(self._settings.poll_s)
 
     def _take_one(self) -> bool:
         claim = self._worklist.claim(self._worker, self._kinds)
         if claim is None:
             return False
         try:
-            Attempt(self._settings, self._worklist, claim, self._stop).run()
+            Attempt(self._settings, self._worklist, claim, self._ending).run()
         finally:
             remove_leftovers(self._settings)
             self._after_job()

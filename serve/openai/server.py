@@ -14,13 +14,14 @@ from roundhouse.errors import ServeError
 
 from ..triton.ports import bind_port
 
-__all__ = ["FrontServer"]
+__all__ = ["GRACE_S", "FrontServer"]
 
 _POLL_S = 0.02
 _IDLE_S = 75
 """An idle connection is kept longer than clients keep theirs (5 s for the official one): who closes first must be the client,
 or its next request may go into a connection that is just being closed."""
-_GRACE_S = 5
+GRACE_S = 5.0
+"""What running requests get to end when the front stops."""
 _ENDING_S = 3
 """What requests get after the grace, to say that they end."""
 
@@ -31,10 +32,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
         self._closing = closing
+        self.grace_s = GRACE_S
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop serving."""
-        timer = asyncio.get_running_loop().call_later(_GRACE_S, self._closing.set)
+        timer = asyncio.get_running_loop().call_later(self.grace_s, self._closing.set)
         try:
             await super().shutdown(sockets)
         finally:
@@ -62,7 +64,7 @@ class FrontServer:
             access_log=False,
             lifespan="on",
             timeout_keep_alive=_IDLE_S,
-            timeout_graceful_shutdown=_GRACE_S + _ENDING_S,
+            timeout_graceful_shutdown=int(GRACE_S + _ENDING_S),
             ws="none",
         )
         self._server = _Server(config, app.state.closing)
@@ -82,9 +84,11 @@ class FrontServer:
                 raise ServeError("the OpenAI front could not start; its error is in the lines above")
             time.sleep(_POLL_S)
 
-    def stop(self) -> None:
-        """Let running requests end for a few seconds, end the others with an error, then stop."""
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """Let running requests end for so many seconds, end the others with an error, then stop."""
+        self._server.grace_s = grace_s
+        self._server.config.timeout_graceful_shutdown = int(grace_s + _ENDING_S)
         self._server.should_exit = True
         if self._thread.ident is not None:
-            self._thread.join(timeout=(_GRACE_S + _ENDING_S) * 2)
+            self._thread.join(timeout=(grace_s + _ENDING_S) * 2)
         self._socket.close()

@@ -9,19 +9,34 @@ from pathlib import Path
 from string import Template
 
 from roundhouse.build.engine import Engine
+from roundhouse.errors import UsageError
 
 from ..settings import Overrides
 from .contract import INPUTS, OUTPUTS, TensorSpec
 from .lint import lint_repository
 
-__all__ = ["ENGINE_KEY", "OVERRIDES_KEY", "PYTHON_KEY", "config_text", "model_name", "write_model", "write_repository"]
+__all__ = [
+    "ENGINE_KEY",
+    "MODEL_PY",
+    "OVERRIDES_KEY",
+    "PYTHON_KEY",
+    "config_text",
+    "model_name",
+    "model_parameters",
+    "require_model_name",
+    "write_model",
+    "write_repository",
+]
 
 ENGINE_KEY, PYTHON_KEY, OVERRIDES_KEY = "engine", "python", "overrides"
 """Config parameters that the backend reads."""
 
-_MODEL_PY = '''"""Triton loads this file; the model itself is Roundhouse's backend."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+MODEL_PY = '''"""Triton loads this file; the model itself is Roundhouse's backend."""
 from roundhouse.serve.triton.backend import TritonPythonModel  # noqa: F401
 '''
+"""The text of ``1/model.py``."""
 
 _CONFIG = Template("""\
 name: $name
@@ -51,7 +66,37 @@ def model_name(engine: Engine) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", engine.manifest.name).strip("-.") or engine.manifest.id
 
 
-def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, python: str = sys.executable) -> str:
+def require_model_name(name: str) -> None:
+    """See that Triton and URLs take a name as it is.
+
+    Raises:
+        UsageError: they do not.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"no model can be served as {name!r}",
+            hint="Use letters, digits, dots, dashes and underscores, beginning with a letter or a digit.",
+        )
+
+
+def model_parameters(engine: Engine, overrides: Overrides, *, python: str = sys.executable) -> dict[str, str]:
+    """The config parameters that the backend reads.
+
+    Args:
+        engine: the engine to serve.
+        overrides: what to change of its recipe.
+        python: the interpreter that the engine process runs in.
+    """
+    return {
+        ENGINE_KEY: str(engine.folder.resolve()),
+        PYTHON_KEY: python,
+        OVERRIDES_KEY: overrides.model_dump_json(exclude_none=True),
+    }
+
+
+def write_repository(
+    repository: Path, engine: Engine, *, overrides: Overrides, python: str = sys.executable, name: str | None = None
+) -> str:
     """Add an engine to a repository, and lint the whole.
 
     Args:
@@ -59,6 +104,7 @@ def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, 
         engine: the engine to serve.
         overrides: what to change of its recipe.
         python: the interpreter that the engine process runs in.
+        name: what it is served as; None takes its own name.
 
     Returns:
         The model's name.
@@ -66,13 +112,8 @@ def write_repository(repository: Path, engine: Engine, *, overrides: Overrides, 
     Raises:
         ServeError: the result does not pass :func:`roundhouse.serve.triton.lint.lint_repository`.
     """
-    name = model_name(engine)
-    parameters = {
-        ENGINE_KEY: str(engine.folder.resolve()),
-        PYTHON_KEY: python,
-        OVERRIDES_KEY: overrides.model_dump_json(exclude_none=True),
-    }
-    write_model(repository, name, parameters)
+    name = name or model_name(engine)
+    write_model(repository, name, model_parameters(engine, overrides, python=python))
     lint_repository(repository)
     return name
 
@@ -82,7 +123,7 @@ def write_model(repository: Path, name: str, parameters: dict[str, str]) -> None
     version = repository / name / "1"
     version.mkdir(parents=True)
     (version.parent / "config.pbtxt").write_text(config_text(name, parameters))
-    (version / "model.py").write_text(_MODEL_PY)
+    (version / "model.py").write_text(MODEL_PY)
 
 
 def config_text(name: str, parameters: dict[str, str]) -> str:

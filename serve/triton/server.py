@@ -39,7 +39,7 @@ class TritonServer:
     Args:
         install: where Triton is.
         repository: a linted model repository.
-        models: names of the models in it to serve from the start.
+        models: names of the models in it to serve from the start; none needs ``control``.
         host: the address every port listens on.
         ports: 0 asks for a free one.
         control: whether models can be loaded and unloaded while it runs, with :attr:`control`'s key.
@@ -109,6 +109,11 @@ class TritonServer:
             raise self._failed(f"Triton ended with code {self._process.exit_code}")
 
     @property
+    def control_key(self) -> str | None:
+        """What :attr:`control` needs; None when it was not asked for."""
+        return self._control_key
+
+    @property
     def control(self) -> ModelControl:
         """Loads and unloads models of the running server.
 
@@ -117,16 +122,16 @@ class TritonServer:
         """
         if self._control_key is None:
             raise ServeError("this server was started without model control")
-        return ModelControl(self.host, self.ports.http, self._control_key)
+        return ModelControl(f"http://{self.host}:{self.ports.http}", {CONTROL_HEADER: self._control_key})
 
     def ready(self) -> bool:
-        """Whether the models that it started with answer that they are ready."""
-        return all(self._ready(model) for model in self._models)
+        """Whether it answers, and the models that it started with say that they are ready."""
+        return all(map(self._answers, [f"/v2/models/{model}/ready" for model in self._models] or ["/v2/health/ready"]))
 
-    def _ready(self, model: str) -> bool:
+    def _answers(self, path: str) -> bool:
         connection = http.client.HTTPConnection(self.host, self.ports.http, timeout=2.0)
         try:
-            connection.request("GET", f"/v2/models/{model}/ready")
+            connection.request("GET", path)
             return connection.getresponse().status == http.client.OK
         except (OSError, http.client.HTTPException):
             return False

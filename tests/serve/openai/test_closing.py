@@ -56,9 +56,8 @@ class Endless(Script):
 
 
 def test_live_requests_end_with_an_error_that_clients_understand(
-    hermes: ChatTemplate, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    hermes: ChatTemplate, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(server, "_GRACE_S", 0)
     endless = Endless()
     front = server.FrontServer(create_app({"m": ServedModel(hermes, lambda: endless)}), host="127.0.0.1", port=0)
     front.start()
@@ -70,7 +69,7 @@ def test_live_requests_end_with_an_error_that_clients_understand(
         asked = [pool.submit(ask, path, body) for path, body in REQUESTS]
         for _ in range(ANSWERS):
             assert endless.asked_for.acquire(timeout=30)
-        front.stop()
+        front.stop(grace_s=0)
         responses = [each.result() for each in asked]
     for (_, body), response in zip(REQUESTS, responses, strict=True):
         streamed = bool(body.get("stream"))
@@ -82,17 +81,14 @@ def test_live_requests_end_with_an_error_that_clients_understand(
     assert capfd.readouterr().err == ""
 
 
-def test_a_request_whose_body_never_comes_ends_too(
-    hermes: ChatTemplate, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(server, "_GRACE_S", 0)
+def test_a_request_whose_body_never_comes_ends_too(hermes: ChatTemplate, capfd: pytest.CaptureFixture[str]) -> None:
     front = server.FrontServer(create_app({"m": ServedModel(hermes, Script)}), host="127.0.0.1", port=0)
     front.start()
     with socket.create_connection(("127.0.0.1", front.port), timeout=30) as client:
         head = "POST /v1/completions HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: 9\r\n"
         client.sendall(f"{head}expect: 100-continue\r\n\r\n".encode())
         assert client.recv(1000).startswith(b"HTTP/1.1 100 ")  # it is being read
-        front.stop()
+        front.stop(grace_s=0)
         assert client.recv(1000).startswith(b"HTTP/1.1 503 ")
     assert capfd.readouterr().err == ""
 

@@ -38,7 +38,7 @@ def test_closing_goes_on_whatever_fails(tmp_path: Path) -> None:
     deployment = Deployment([], nothing)
     stopped = []
 
-    def fail() -> None:
+    def fail(grace_s: float) -> None:
         stopped.append("front")
         raise RuntimeError("the front cannot stop")
 

@@ -22,7 +22,7 @@ from roundhouse.errors import ServeError
 from roundhouse.serve.engine.request import SamplingParams, TokenLogprob
 from roundhouse.serve.openai.errors import ApiError
 from roundhouse.serve.openai.triton_client import GenerationOptions, Piece, TritonClient
-from roundhouse.serve.triton.control import ModelControl
+from roundhouse.serve.triton.control import CONTROL_HEADER, ModelControl
 from roundhouse.serve.triton.encode import encode_inputs
 from roundhouse.serve.triton.server import TritonServer
 
@@ -112,7 +112,7 @@ def test_models_come_and_go_and_nothing_grows(server: TritonServer) -> None:
 
 
 def test_nobody_loads_or_unloads_without_the_key(server: TritonServer) -> None:
-    stranger = ModelControl("127.0.0.1", server.ports.http, "guessed")
+    stranger = ModelControl(f"http://127.0.0.1:{server.ports.http}", {CONTROL_HEADER: "guessed"})
     for attempt in (lambda: stranger.load("a"), lambda: stranger.unload("a"), stranger.states):
         with pytest.raises(ServeError, match="restricted"):
             attempt()

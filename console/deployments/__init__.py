@@ -1,0 +1,1 @@
+"""Deployments: asked for, watched, listed, and how to talk to them."""

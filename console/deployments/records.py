@@ -1,0 +1,116 @@
+"""What is shown of deployments."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from ..models import LIVE_STATES, Deployment, DeploymentKind, DeploymentState
+from .samples import Sample
+from .settings import DeploymentSettings
+
+__all__ = ["DeploymentDetail", "DeploymentRow", "LogText", "Rates", "TimedSample"]
+
+
+class DeploymentRow(BaseModel):
+    """One in a list."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    name: str
+    """What clients call the model."""
+    engine_id: str
+    engine_name: str
+    kind: DeploymentKind
+    host: str
+    state: DeploymentState
+    reason: str | None
+    openai: str | None
+    """Base URL for OpenAI clients; None before it was ready."""
+    restarts: int
+    created_by: str
+    created_at: datetime
+    changed_at: datetime
+    ready_at: datetime | None
+    ended_at: datetime | None
+    seen_at: datetime | None
+    """When its host last told of it."""
+
+    @property
+    def live(self) -> bool:
+        """Whether there may be processes of it."""
+        return self.state in LIVE_STATES
+
+    @classmethod
+    def of(cls, row: Deployment, engine_name: str, **more: Any) -> Self:
+        """From its row; ``more`` are the fields that a kind of record adds."""
+        fields = {name: getattr(row, name) for name in DeploymentRow.model_fields if hasattr(row, name)}
+        return cls(**fields, engine_name=engine_name, openai=(row.endpoints or {}).get("openai"), **more)
+
+
+class TimedSample(BaseModel):
+    """What was counted at a moment."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: datetime
+    values: Sample
+
+
+class Rates(BaseModel):
+    """How much a second, between two samples."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seconds: float
+    """Between the two."""
+    generated_tokens: float
+    prompt_tokens: float
+    tag_checks: float
+    ttft_s: float | None
+    """Mean seconds to the first token of the requests that got it in this time; None when there was none."""
+
+    @classmethod
+    def between(cls, first: TimedSample, last: TimedSample) -> Self | None:
+        """None when no time lies between them, or the engine process was started again in it."""
+        before, now, seconds = first.values, last.values, (last.at - first.at).total_seconds()
+        if seconds <= 0 or now.steps < before.steps or now.generated_tokens < before.generated_tokens:
+            return None
+        answered = now.ttft_count - before.ttft_count
+        return cls(
+            seconds=seconds,
+            generated_tokens=(now.generated_tokens - before.generated_tokens) / seconds,
+            prompt_tokens=(now.prompt_tokens - before.prompt_tokens) / seconds,
+            tag_checks=(now.tag_checks - before.tag_checks) / seconds,
+            ttft_s=(now.ttft_sum - before.ttft_sum) / answered if answered > 0 else None,
+        )
+
+
+class DeploymentDetail(DeploymentRow):
+    """One on its own page."""
+
+    hint: str | None
+    home: str
+    settings: DeploymentSettings
+    endpoints: dict[str, Any] | None
+    """Where it answers: ``http``, ``grpc``, ``metrics``, ``openai``, and ``chat``, whether it can."""
+    sample: TimedSample | None
+    """The latest."""
+    rates: Rates | None
+    """Over about the last ten seconds."""
+    uptime_s: float | None
+    """Since it last became ready; None while it is not."""
+
+
+class LogText(BaseModel):
+    """A line of a log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    """From 1."""
+    at: datetime
+    text: str

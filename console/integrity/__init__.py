@@ -1,0 +1,1 @@
+"""Integrity events: collected, listed, and whether all is well."""

@@ -1,0 +1,1 @@
+"""One small detached process for each deployment: it outlives the worker that started it, and the console."""
