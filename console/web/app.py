@@ -15,7 +15,7 @@ from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import health
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
-from .pages import home, login, playground
+from .pages import deployment_actions, deployment_form, deployment_streams, deployments, home, login, playground
 from .problems import add_error_handlers
 from .rendering import STATIC, Templates
 from .state import WebState
@@ -37,8 +37,8 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     """
     app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
-    for router in (health.router, login.router, home.router, playground.router):
-        app.include_router(router, include_in_schema=False)
+    for pages in (health, login, home, playground, deployment_form, deployments, deployment_actions, deployment_streams):
+        app.include_router(pages.router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
