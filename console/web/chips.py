@@ -26,6 +26,8 @@ CHIPS: dict[str, Chip] = {
     "starting": Chip("live", "running", moves=True),
     "restarting": Chip("warn", "restart", moves=True),
     "stopping": Chip("quiet", "running", moves=True),
+    "verifying": Chip("live", "running", moves=True),
+    "removing": Chip("warn", "running", moves=True),
     "ready": Chip("good", "ready"),
     "succeeded": Chip("good", "check"),
     "present": Chip("good", "check"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from ...access.sealing import Sealer
@@ -22,11 +22,11 @@ from ..deployment_list import DeploymentsWanted
 from ..page import ListPage
 from ..state import state_of
 from ..who import Deployer, Reading, needs
+from .asked import IdempotencyKey
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/v1/deployments", tags=["deployments"])
-Key = Annotated[str | None, Header(alias="Idempotency-Key", max_length=100)]
 
 
 class _Body(BaseModel):
@@ -66,11 +66,12 @@ def listed(session: Reading, part: ListPage, wanted: DeploymentsWanted) -> Paged
 
 
 @router.post("", status_code=202)
-def deploy(request: Request, response: Response, actor: Deployer, new: NewDeployment, key: Key = None) -> Asked:
+def deploy(request: Request, response: Response, actor: Deployer, new: NewDeployment, key: IdempotencyKey = None) -> Asked:
     """Deploy an engine. The answer comes at once; ``state`` of the deployment says how it goes."""
     secrets = DeploymentSecrets(api_key=new.api_key, control_value=new.control_value)
+    sealer = _sealer(request)
     with state_of(request).database.writing() as session:
-        made = ask_deploy(session, actor, new.settings, secrets, _sealer(request), on_host=new.host, idempotency_key=key)
+        made = ask_deploy(session, actor, new.settings, secrets, sealer, on_host=new.host, idempotency_key=key)
         return _asked(response, made)
 
 
@@ -89,7 +90,12 @@ def put_away(request: Request, actor: Deployer, deployment_id: str) -> None:
 
 @router.post("/{deployment_id}/unload", status_code=202)
 def unload(
-    request: Request, response: Response, actor: Deployer, deployment_id: str, how: Unload | None = None, key: Key = None
+    request: Request,
+    response: Response,
+    actor: Deployer,
+    deployment_id: str,
+    how: Unload | None = None,
+    key: IdempotencyKey = None,
 ) -> Asked:
     """End a deployment; requests that run get some time."""
     with state_of(request).database.writing() as session:
@@ -99,7 +105,7 @@ def unload(
 
 
 @router.post("/{deployment_id}/redeploy", status_code=202)
-def redeploy(request: Request, response: Response, actor: Deployer, deployment_id: str, key: Key = None) -> Asked:
+def redeploy(request: Request, response: Response, actor: Deployer, deployment_id: str, key: IdempotencyKey = None) -> Asked:
     """Deploy again what has ended, with the settings, host and secrets that it had."""
     with state_of(request).database.writing() as session:
         return _asked(response, deploy_again(session, actor, deployment_id, _sealer(request), idempotency_key=key))

@@ -87,6 +87,7 @@ def _shown(session: Session, typed: DeployForm, errors: dict[str, str]) -> dict[
     hosts = deployable_hosts(session, typed.engine)
     host = next((each for each in hosts if typed.host in ("", each.host)), None)
     settings, _, _ = typed.read()
+    hardware = host.hardware if host else None
     taken = names_in_use(session, typed.name.strip())
     return {
         "form": typed.model_copy(update={"api_key": SecretStr(""), "control_value": SecretStr("")}),
@@ -98,8 +99,6 @@ def _shown(session: Session, typed: DeployForm, errors: dict[str, str]) -> dict[
         "hosts": hosts,
         "host": host,
         "taken": taken.get(host.host) if host else None,
-        "foreseen": foresee(engine.manifest, settings.overrides, host.hardware if host else None)
-        if engine and settings
-        else None,
+        "foreseen": foresee(engine.manifest, settings.overrides, hardware) if engine and settings else None,
         "idempotency_key": typed.idempotency_key or new_secret(),
     }

@@ -165,12 +165,8 @@ def test_only_what_has_ended_can_be_forgotten(browser: BrowserMaker, database: D
 
 def deploy(browser: Browser, **changes: str) -> Any:
     form = {"engine": "0123456789abcdef", "name": "served", "idempotency_key": "once"} | changes
-    return browser.post(
-        "/deployments/new",
-        data={"form_token": browser.form_token(), **form},
-        headers={"origin": ORIGIN},
-        follow_redirects=False,
-    )
+    data = {"form_token": browser.form_token(), **form}
+    return browser.post("/deployments/new", data=data, headers={"origin": ORIGIN}, follow_redirects=False)
 
 
 def test_a_deployment_is_asked_for_once_with_what_was_typed(browser: BrowserMaker, database: Database) -> None:

@@ -1,0 +1,1 @@
+"""Engines as the console knows them."""

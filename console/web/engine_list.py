@@ -1,0 +1,35 @@
+"""Which engines a list shows, from its URL; pages and API say it alike."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from ..engines.records import EngineFilter, EngineSort, EngineWhereabouts
+
+__all__ = ["EngineListSort", "EnginesWanted"]
+
+_Text = Annotated[str, Query(max_length=200)]
+
+
+def _wanted(
+    text: _Text = "",
+    target: _Text = "",
+    weights: _Text = "",
+    kv_cache: _Text = "",
+    host: _Text = "",
+    state: EngineWhereabouts = "here",
+) -> EngineFilter:
+    return EngineFilter(
+        text=text.strip() or None,
+        target=target or None,
+        weights=weights or None,
+        kv_cache=kv_cache or None,
+        host=host or None,
+        state=state,
+    )
+
+
+EnginesWanted = Annotated[EngineFilter, Depends(_wanted)]
+EngineListSort = Annotated[EngineSort, Query()]
