@@ -14,7 +14,7 @@ from .quality import Quality
 from .recipe import Recipe
 from .verify import Verified
 
-__all__ = ["make_manifest", "warn_about", "warn_about_kept_defaults"]
+__all__ = ["default_name", "make_manifest", "warn_about", "warn_about_kept_defaults"]
 
 
 def warn_about(report: Reporter, plan: Plan, verified: Verified, *, chat: bool) -> None:
@@ -55,7 +55,7 @@ def make_manifest(
     hardware = plan.hardware
     return Manifest(
         id=identity,
-        name=recipe.name or _default_name(recipe),
+        name=recipe.name or default_name(recipe),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         recipe=recipe,
         plan=plan,
@@ -72,7 +72,8 @@ def make_manifest(
     )
 
 
-def _default_name(recipe: Recipe) -> str:
+def default_name(recipe: Recipe) -> str:
+    """What an engine is called when its recipe does not say."""
     source = recipe.model.removeprefix("demo:").rstrip("/").rsplit("/", 1)[-1].removesuffix(".gguf")
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", source).strip("-._") or "model"
     return f"{plain}-{recipe.weights}-kv-{recipe.kv_cache}"

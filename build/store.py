@@ -95,7 +95,8 @@ class EngineStore:
 
     def delete_withdrawn(self) -> None:
         """The second half, which takes as long as the disk does. What an earlier, killed removal left is deleted as well."""
-        shutil.rmtree(self.folder / ".removed", ignore_errors=True)
+        for folder in (self.folder / ".removed").glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _names(self) -> dict[str, str]:
         """The name of every engine whose manifest can be read, damaged or not, by id."""

@@ -1,4 +1,4 @@
-"""`roundhouse console` and `roundhouse database`."""
+"""`roundhouse console` and `roundhouse database`; `worker` has a module of its own."""
 
 from __future__ import annotations
 
@@ -10,28 +10,19 @@ import typer
 from roundhouse.build.command_options import HomeOption, JsonOption, home_at, print_json
 from roundhouse.build.extras import require_extra
 
+from .command_options import DatabaseOption, ModelsOption
+from .worker.command import worker
+
 if TYPE_CHECKING:
     from .database.database import Database
 
 __all__ = ["add_commands"]
 
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar="ROUNDHOUSE_DATABASE",
-        help="URL of the database: sqlite:////path or postgresql://user@host/name. Default: a file in the home.",
-    ),
-]
-
-ModelsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="DIR", help="Under which model folders may lie; may be repeated. Default: models/ in the home."),
-]
-
 
 def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
     app.command()(console)
+    app.command()(worker)
     database = typer.Typer(help="The console's database.", no_args_is_help=True)
     database.command()(upgrade)
     database.command()(current)
@@ -43,6 +34,10 @@ def console(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     public_url: Annotated[
         str | None, typer.Option(metavar="URL", help="How browsers reach it through a proxy, such as https://name.example.")
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="The proxy's address or network; may be repeated. Default: this machine."),
     ] = None,
     models: ModelsOption = None,
     worker: Annotated[bool, typer.Option("--worker/--no-worker", help="Run a worker beside it.")] = True,
@@ -59,6 +54,7 @@ def console(
         host=host,
         port=port,
         public_url=public_url,
+        proxies=tuple(proxy or ()),
         model_folders=tuple(folder.expanduser().resolve() for folder in models or ()),
         worker=worker,
     )
@@ -79,6 +75,7 @@ def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:
 
 def current(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
     """Say which schema the console's database has, and which this version needs."""
+    from .database.database import shown_url
     from .database.schema import schema_state
 
     opened = _open(database, home)
@@ -86,7 +83,7 @@ def current(database: DatabaseOption = None, home: HomeOption = None, json: Json
     if json:
         print_json({"found": state.found, "wanted": state.wanted, "current": state.is_current})
     else:
-        typer.echo(f"{opened.url.render_as_string()}: schema {state.found or 'none'}, this version needs {state.wanted}")
+        typer.echo(f"{shown_url(opened.url)}: schema {state.found or 'none'}, this version needs {state.wanted}")
 
 
 def _open(url: str | None, home: Path | None) -> Database:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from roundhouse.errors import UsageError
+from roundhouse.errors import RoundhouseError, UsageError
 
-__all__ = ["ConflictError", "ForbiddenError", "NotFoundError"]
+__all__ = ["ConflictError", "ForbiddenError", "LoginNeededError", "NotFoundError"]
+
+
+class LoginNeededError(RoundhouseError):
+    """Nobody is logged in (401)."""
+
+    def __init__(self) -> None:
+        super().__init__("log in first", hint="Programs send Authorization: Bearer TOKEN.")
 
 
 class NotFoundError(UsageError):

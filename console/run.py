@@ -33,10 +33,12 @@ def run_console(
     open_database(database)
     app = create_app(settings, database)
     server = WebServer(app, settings)
-    address = settings.public_url or f"http://{settings.host}:{server.port}"
+    address = settings.address(server.port)
     with database.reading() as session:
         first = not any_accounts(session)
     say(f"console: {address}")
+    if settings.is_exposed:
+        say(f"warning: {settings.host} is reached in clear; put a TLS proxy before it and name it with --public-url")
     if first:
         say(f"make the first account: {address}/setup?token={app.state.roundhouse.first_account.secret}")
     secret_url = database.url.render_as_string(hide_password=False)

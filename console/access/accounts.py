@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
+import unicodedata
+from functools import lru_cache
 
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
@@ -19,8 +22,8 @@ __all__ = ["add_account", "any_accounts", "password_fits", "set_password"]
 _SHORTEST, _LONGEST = 12, 1024
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _passwords = PasswordHash((Argon2Hasher(),))
-_NOBODY = _passwords.hash("nobody has this password")
-"""What a password is compared with where there is no account: it must take as long to say no."""
+_at_once = threading.BoundedSemaphore(4)
+"""Each hash takes 64 MiB and a core for a moment: logins wait in line rather than take all of the machine."""
 
 
 def any_accounts(session: Session) -> bool:
@@ -56,11 +59,24 @@ def set_password(user: User, password: str) -> None:
 
 def password_fits(user: User | None, password: str) -> bool:
     """Whether this is the account's password. Takes as long for no account as for a wrong password."""
-    fits = _passwords.verify(password[:_LONGEST], user.password_hash if user else _NOBODY)
+    with _at_once:
+        fits = _passwords.verify(_as_typed(password), user.password_hash if user else _nobody())
     return fits and user is not None and user.disabled_at is None
+
+
+@lru_cache
+def _nobody() -> str:
+    """What a password is compared with where there is no account: it must take as long to say no."""
+    return _passwords.hash("nobody has this password")
+
+
+def _as_typed(password: str) -> str:
+    """The same text however a keyboard composes its letters."""
+    return unicodedata.normalize("NFKC", password)
 
 
 def _hash(password: str) -> str:
     if not _SHORTEST <= len(password) <= _LONGEST:
-        raise UsageError(f"a password has at least {_SHORTEST} characters")
-    return _passwords.hash(password)
+        raise UsageError(f"a password has {_SHORTEST} to {_LONGEST:,} characters")
+    with _at_once:
+        return _passwords.hash(_as_typed(password))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
@@ -13,11 +15,17 @@ from ..database.database import Database
 from ..models import LoginSession, User
 from .secrets import hash_of, new_secret
 
-__all__ = ["Logins"]
+__all__ = ["Logins", "handle_of"]
 
 _LONGEST = timedelta(days=14)
 _IDLE = timedelta(days=2)
 _SEEN_WRITTEN_AFTER = timedelta(minutes=5)
+_HANDLE = 16
+
+
+def handle_of(token_hash: str) -> str:
+    """What names a login in pages and addresses: too little of its hash to be worth anything."""
+    return token_hash[:_HANDLE]
 
 
 class Logins:
@@ -65,10 +73,13 @@ class Logins:
         return None if over or user.disabled_at is not None else (login, user)
 
     def saw(self, database: Database, login: LoginSession) -> None:
-        """Somebody used it just now; written down at times, since a page asks for many things."""
+        """Somebody used it just now; written down at times, since a page asks for many things.
+
+        It is only a note: a page that can be read is not refused because the database cannot be written just now.
+        """
         now = self._clock()
         if now - login.seen_at > _SEEN_WRITTEN_AFTER:
-            with database.writing() as session:
+            with suppress(OperationalError), database.writing() as session:
                 own = LoginSession.token_hash == login.token_hash
                 session.execute(update(LoginSession).where(own).values(seen_at=now))
 
@@ -76,9 +87,20 @@ class Logins:
         """Log out."""
         session.execute(delete(LoginSession).where(LoginSession.token_hash == hash_of(token)))
 
-    def end_all(self, session: Session, user: User) -> None:
-        """Log an account out everywhere."""
-        session.execute(delete(LoginSession).where(LoginSession.user_id == user.id))
+    def end_one(self, session: Session, user_id: int, handle: str) -> bool:
+        """Log an account out of one browser, by its handle (:func:`handle_of`); returns whether it was logged in there."""
+        own = (LoginSession.user_id == user_id, LoginSession.token_hash.startswith(handle, autoescape=True))
+        login = session.scalar(select(LoginSession).where(*own)) if len(handle) == _HANDLE else None
+        if login is not None:
+            session.delete(login)
+        return login is not None
+
+    def end_all(self, session: Session, user_id: int) -> int:
+        """Log an account out everywhere; returns of how many browsers."""
+        own = select(LoginSession.token_hash).where(LoginSession.user_id == user_id)
+        ended = len(session.scalars(own).all())
+        session.execute(delete(LoginSession).where(LoginSession.user_id == user_id))
+        return ended
 
     def forget_old(self, session: Session) -> None:
         """Remove logins that are over."""

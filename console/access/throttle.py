@@ -1,10 +1,9 @@
-"""Slows down who tries passwords: a few tries at once, then one every so often, for each account and each address."""
+"""Buckets of tries: a few at once, then one every so often, for each key."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 __all__ = ["Throttle"]
@@ -13,43 +12,63 @@ _MOST_KEYS = 10_000
 
 
 class Throttle:
-    """A bucket of tries for each key, which fills again slowly. Only failures take from it.
+    """A bucket of tries for each key, which fills again slowly.
+
+    A try is taken when it begins, not when it has failed: who begins a hundred at once gets no more than who waits for each
+    answer. One that succeeds is given back.
 
     Args:
-        tries: how many failures are let through at once.
+        tries: how many are let through at once.
         refill_s: seconds until one more is.
         clock: seconds, monotonic.
+        most_keys: how many buckets are kept. When there are more, those go that are nearest to full: who wants to have one
+            forgotten would have to empty as many others as far.
     """
 
-    def __init__(self, tries: int = 8, refill_s: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        tries: int,
+        refill_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        most_keys: int = _MOST_KEYS,
+    ) -> None:
         self._tries = tries
         self._refill_s = refill_s
         self._clock = clock
+        self._most_keys = most_keys
         self._lock = threading.Lock()
-        self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Tries used, and when that was so, by key; the one used longest ago is first."""
+        self._used: dict[str, tuple[float, float]] = {}
+        """Tries used, and when that was so, by key."""
 
-    def wait_s(self, *keys: str) -> float:
-        """Seconds until a try with these keys is let through; 0: now."""
+    def take(self, key: str) -> float:
+        """Take a try; returns the seconds to wait, and takes nothing, where there is none. 0: it may be tried now."""
         with self._lock:
-            over = max(self._now_used(key) for key in keys) - (self._tries - 1)
-            return max(0.0, over * self._refill_s)
+            now = self._clock()
+            used = self._used_at(key, now)
+            if (over := used - (self._tries - 1)) > 0:
+                return over * self._refill_s
+            self._used[key] = (used + 1, now)
+            if len(self._used) > self._most_keys:
+                self._forget_fullest(now)
+            return 0.0
 
-    def failed(self, *keys: str) -> None:
-        """A try with these keys failed."""
+    def give_back(self, key: str) -> None:
+        """A try turned out to be no guess."""
         with self._lock:
-            for key in keys:
-                self._used[key] = (self._now_used(key) + 1, self._clock())
-                self._used.move_to_end(key)
-            while len(self._used) > _MOST_KEYS:
-                self._used.popitem(last=False)
+            now = self._clock()
+            self._used[key] = (max(0.0, self._used_at(key, now) - 1), now)
 
-    def succeeded(self, *keys: str) -> None:
-        """A try with these keys succeeded: they begin anew."""
+    def forget(self, key: str) -> None:
+        """Begin anew with this key."""
         with self._lock:
-            for key in keys:
-                self._used.pop(key, None)
+            self._used.pop(key, None)
 
-    def _now_used(self, key: str) -> float:
-        used, at = self._used.get(key, (0.0, self._clock()))
-        return max(0.0, used - (self._clock() - at) / self._refill_s)
+    def _used_at(self, key: str, now: float) -> float:
+        used, at = self._used.get(key, (0.0, now))
+        return max(0.0, used - (now - at) / self._refill_s)
+
+    def _forget_fullest(self, now: float) -> None:
+        """Make room for a tenth, so that this is seldom done."""
+        by_use = sorted(self._used, key=lambda key: self._used_at(key, now))
+        for key in by_use[: max(1, self._most_keys // 10)]:
+            del self._used[key]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from roundhouse.errors import UsageError
@@ -65,9 +67,10 @@ def find_token(database: Database, session: Session, secret: str, address: str) 
     now = utc_now()
     if token.revoked_at is not None or user.disabled_at is not None or (token.expires_at and token.expires_at <= now):
         return None
+    session.commit()  # nobody holds one connection while waiting for another
     if token.used_at is None or now - token.used_at > _USE_WRITTEN_AFTER:
-        with database.writing() as writing:
-            writing.get_one(ApiToken, token.id).used_at = now
+        with suppress(OperationalError), database.writing() as writing:  # only a note; reading goes on without it
+            writing.execute(update(ApiToken).where(ApiToken.id == token.id).values(used_at=now))
     scopes: frozenset[Scope] = frozenset(token.scopes)  # type: ignore[arg-type]  # checked when it was made
     return Actor(user.id, user.name, user.role, f"token {token.name}", address, scopes)
 

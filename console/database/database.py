@@ -6,14 +6,14 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
 from roundhouse.build.home import Home
 from roundhouse.errors import UsageError
 
-__all__ = ["Database", "database_url"]
+__all__ = ["Database", "database_url", "shown_url"]
 
 _BUSY_MS = 20_000
 """How long SQLite waits for another writer."""
@@ -38,8 +38,13 @@ def database_url(given: str | None, home: Home) -> URL:
         raise UsageError("--database is no URL", hint="Write sqlite:////path/to/file or postgresql://user@host/name.") from None
     kinds = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
     if (name := url.drivername.partition("+")[0]) not in kinds:
-        raise UsageError(f"--database {url.render_as_string()}: there is SQLite and PostgreSQL")
+        raise UsageError(f"--database {shown_url(url)}: there is SQLite and PostgreSQL")
     return url.set(drivername=kinds[name])
+
+
+def shown_url(url: URL) -> str:
+    """A URL as people may see it: without its password, wherever in it that stands."""
+    return url.update_query_dict({key: "***" for key in url.query if "password" in key.lower()}).render_as_string()
 
 
 class Database:
@@ -55,6 +60,8 @@ class Database:
     def __init__(self, url: URL) -> None:
         self.url = url
         self.engine = _create_engine(url)
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        self._for_reading = self.engine.execution_options(**options)
 
     @property
     def is_sqlite(self) -> bool:
@@ -63,10 +70,8 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A transaction that sees one state of everything and changes nothing."""
-        with Session(self.engine) as session:
-            if not self.is_sqlite:
-                session.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+        """A transaction that sees one state of everything and changes nothing; what it has read may be used after it."""
+        with Session(self._for_reading, expire_on_commit=False) as session:
             yield session
 
     @contextmanager
@@ -82,8 +87,8 @@ class Database:
 
 def _create_engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
-    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000})
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True)  # errors are logged; parameters may be secrets
+    engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:

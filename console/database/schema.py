@@ -21,7 +21,7 @@ from sqlalchemy import Connection, inspect, text
 
 from roundhouse.errors import RoundhouseError, SetupError
 
-from .database import Database
+from .database import Database, shown_url
 
 __all__ = ["SchemaState", "alembic_config", "open_database", "schema_state", "upgrade"]
 
@@ -150,4 +150,4 @@ def _alone(connection: Connection, database: Database) -> Iterator[None]:
 
 def _shown(database: Database) -> str:
     """The URL without its password."""
-    return database.url.render_as_string()
+    return shown_url(database.url)

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
-from ..database.new_rows import insert_new
+from ..database.upserts import insert_missing
 from ..models import DeploymentLogLine
 
 __all__ = ["KEPT_LINES", "add_lines", "last_numbers"]
@@ -20,7 +20,7 @@ def last_numbers(session: Session, deployment_ids: Sequence[str]) -> dict[str, i
     """The number of the last line of each that has any."""
     line = DeploymentLogLine
     found = select(line.deployment_id, func.max(line.number)).where(line.deployment_id.in_(deployment_ids))
-    return dict(session.execute(found.group_by(line.deployment_id)).tuples().all())
+    return dict(session.execute(found.group_by(line.deployment_id)).all())
 
 
 def add_lines(session: Session, deployment_id: str, lines: Iterable[tuple[int, str]]) -> None:
@@ -31,7 +31,7 @@ def add_lines(session: Session, deployment_id: str, lines: Iterable[tuple[int, s
         {"deployment_id": deployment_id, "number": number, "at": at, "text": text.replace("\0", "�")} for number, text in lines
     ]
     if rows:
-        insert_new(session, DeploymentLogLine, rows)
+        insert_missing(session, DeploymentLogLine, rows)
         last = max(int(str(row["number"])) for row in rows)
         line = DeploymentLogLine
         session.execute(delete(line).where(line.deployment_id == deployment_id, line.number <= last - KEPT_LINES))

@@ -44,7 +44,9 @@ def drill_detail(session: Session, job_id: int) -> DrillDetail:
     Raises:
         NotFoundError: there is none with this number.
     """
-    wanted = select(*_SHOWN, Job.host, Job.error, Job.hint, Job.payload.label("wish"), Job.result).where(Job.id == job_id, Job.kind == "drill")
+    wanted = select(*_SHOWN, Job.host, Job.error, Job.hint, Job.payload.label("wish"), Job.result).where(
+        Job.id == job_id, Job.kind == "drill"
+    )
     row = session.execute(wanted).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no drill {job_id}")

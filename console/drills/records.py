@@ -175,7 +175,10 @@ class DrillDetail(DrillRow):
         """Plays the whole drill again, at a command line."""
         parts = ["roundhouse drill", self.engine_id or ""]
         seed = self.report.seed if self.report else self.seed
-        parts += [f"--seed {seed}" if seed is not None else "", f"--steps {self.wish['steps']}" if self.wish.get("steps") else ""]
+        parts += [
+            f"--seed {seed}" if seed is not None else "",
+            f"--steps {self.wish['steps']}" if self.wish.get("steps") else "",
+        ]
         parts += [f"--fault {name}" for name in self.wish.get("faults") or ()]
         parts += [f"--guard {name}" for name in self.wish.get("guards") or ()]
         return " ".join(part for part in parts if part)
@@ -192,4 +195,6 @@ class DrillDetail(DrillRow):
             return f"{head}, and {failed} time{'s' if failed != 1 else ''} a level did not do what it must."
         must = [kind for kind in report.kinds if kind.fault is not None and kind.probability == 1]
         stopped = sum(kind.detected for kind in must)
-        return f"{head}. Every fault that a level must see was stopped in time ({stopped:,} of {stopped:,}), and nothing else was."
+        return (
+            f"{head}. Every fault that a level must see was stopped in time ({stopped:,} of {stopped:,}), and nothing else was."
+        )

@@ -1,1 +1,1 @@
-"""Engines: which there are, where they lie, what they became, and what can be asked to be done with them."""
+"""Engines as the console knows them."""

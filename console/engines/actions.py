@@ -48,7 +48,8 @@ def ask_remove(session: Session, actor: Actor, engine_id: str, *, key: str | Non
     names = session.scalars(select(Deployment.name).where(*live).order_by(Deployment.name)).all()
     if names:
         raise ConflictError(
-            f"engine {engine.name} is being served by {', '.join(names)}; nothing was removed", hint="Stop these deployments first."
+            f"engine {engine.name} is being served by {', '.join(names)}; nothing was removed",
+            hint="Stop these deployments first.",
         )
     return [_asked(session, actor, "remove", engine, replica, key) for replica in replicas]
 
@@ -69,7 +70,12 @@ def _found(session: Session, engine_id: str, replica_id: int | None) -> tuple[En
 
 
 def _asked(
-    session: Session, actor: Actor, kind: Literal["verify", "remove"], engine: EngineRecord, replica: EngineReplica, key: str | None
+    session: Session,
+    actor: Actor,
+    kind: Literal["verify", "remove"],
+    engine: EngineRecord,
+    replica: EngineReplica,
+    key: str | None,
 ) -> Job:
     place = (Job.host == replica.host, Job.home == replica.home)
     of_it = select(Job).where(Job.engine_id == engine.id, Job.kind == kind, *place)

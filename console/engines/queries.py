@@ -40,9 +40,7 @@ _SORTED_BY: dict[str, Any] = {
 _FACTS = [getattr(EngineRecord, name) for name in EngineRow.model_fields if hasattr(EngineRecord, name)]
 
 
-def list_engines(
-    session: Session, wanted: EngineFilter, page: PageOf, sort: EngineSort = "-made"
-) -> Paged[EngineRow]:
+def list_engines(session: Session, wanted: EngineFilter, page: PageOf, sort: EngineSort = "-made") -> Paged[EngineRow]:
     """A page of the engines that fit, in five statements."""
     key = _SORTED_BY[sort.removeprefix("-")]
     order = key.desc() if sort.startswith("-") else key
@@ -129,7 +127,9 @@ def _live_deployments(session: Session, ids: Sequence[str]) -> dict[str, int]:
 
 
 def _row(row: Row[Any], replicas: Iterable[ReplicaRow], live: int) -> dict[str, Any]:
-    hosts = {state: tuple(dict.fromkeys(each.host for each in replicas if each.state == state)) for state in ("present", "damaged")}
+    hosts = {
+        state: tuple(dict.fromkeys(each.host for each in replicas if each.state == state)) for state in ("present", "damaged")
+    }
     state: EngineState = "present" if hosts["present"] else "damaged" if hosts["damaged"] else "gone"
     facts = {name: getattr(row, name) for name in EngineRow.model_fields if hasattr(row, name)}
     return facts | {

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from roundhouse.build.home import Home
 
 from ..database.database import Database
-from ..database.new_rows import insert_new
+from ..database.upserts import insert_missing
 from ..models import LIVE_STATES, Deployment, IntegrityRecord
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class EventCollector:
         events = [event for event in map(event_of, lines) if event is not None]
         with self._database.writing() as session:
             serving = self._serving(session)
-            insert_new(session, IntegrityRecord, [self._row(event, serving) for event in events])
+            insert_missing(session, IntegrityRecord, [self._row(event, serving) for event in events])
 
     def _serving(self, session: Session) -> dict[str, list[Deployment]]:
         """The live deployments of this home, by engine."""

@@ -80,7 +80,9 @@ def _found(event: EventRow) -> str:
 
 def _reading(event: EventRow, holders: tuple[HolderLine, ...]) -> str:
     if event.kind == "count":
-        return "The device's page count of this row was not the scheduler's: a table that was copied too late, or written wrongly."
+        return (
+            "The device's page count of this row was not the scheduler's: a table that was copied too late, or written wrongly."
+        )
     if event.kind == "content":
         earlier = next((each for each in holders if not each.is_stopped and each.tag != event.expected_tag), None)
         if earlier is not None:
@@ -99,4 +101,8 @@ def _reading(event: EventRow, holders: tuple[HolderLine, ...]) -> str:
             f"While the request still held the page, {latest.request_id} was {latest.how} it in step {latest.step:,}: "
             "somebody freed it too early, or granted it twice."
         )
-    return "The page was freed under the request, and nobody has it yet." if event.found_tag == 0 else "The page's tag was changed."
+    return (
+        "The page was freed under the request, and nobody has it yet."
+        if event.found_tag == 0
+        else "The page's tag was changed."
+    )

@@ -49,7 +49,7 @@ def totals(session: Session) -> list[IntegrityTotals]:
     live = (
         select(Deployment.id, Deployment.name).where(Deployment.state.in_(LIVE_STATES)).order_by(Deployment.name, Deployment.id)
     )
-    names = dict(session.execute(live).tuples().all())
+    names = dict(session.execute(live).all())
     found = []
     for id_, (sample, _) in latest_samples(session, list(names)).items():
         now = sample.values

@@ -15,9 +15,7 @@ from .requests import NewJob, enqueue
 __all__ = ["ask_for"]
 
 
-def ask_for(
-    session: Session, actor: Actor, new: NewJob, *, action: str, subject_kind: str, subject: str, **detail: Any
-) -> Job:
+def ask_for(session: Session, actor: Actor, new: NewJob, *, action: str, subject_kind: str, subject: str, **detail: Any) -> Job:
     """Enqueue a job as its ``requested_by`` asks for it, and audit it unless it is there already.
 
     Args:

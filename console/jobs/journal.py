@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.orm import Session
 
+from ..database.upserts import insert_missing
 from ..models import LogLine, Stage
 from .claim import Claim
 
@@ -37,12 +38,10 @@ def end_stages(session: Session, claim: Claim, now: datetime) -> None:
 
 
 def add_lines(session: Session, claim: Claim, first_number: int, lines: Iterable[str], now: datetime) -> None:
-    """Add lines to the log, numbered from ``first_number``."""
-    session.add_all(
-        LogLine(job_id=claim.job_id, attempt=claim.attempt, number=number, at=now, text=line)
-        for number, line in enumerate(lines, first_number)
-    )
-    session.flush()
+    """Add lines to the log, numbered from ``first_number``; those that are there already stay as they are."""
+    own = {"job_id": claim.job_id, "attempt": claim.attempt, "at": now}
+    rows = [{**own, "number": number, "text": text} for number, text in enumerate(lines, first_number)]
+    insert_missing(session, LogLine, rows)
 
 
 def _own(claim: Claim) -> tuple[ColumnElement[bool], ...]:

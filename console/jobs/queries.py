@@ -41,7 +41,7 @@ def job_detail(session: Session, job_id: int) -> JobDetail:
         raise NotFoundError(f"there is no job {job_id}")
     stages = session.scalars(select(Stage).where(Stage.job_id == job_id).order_by(Stage.attempt, Stage.position)).all()
     count = select(LogLine.attempt, func.max(LogLine.number)).where(LogLine.job_id == job_id).group_by(LogLine.attempt)
-    lines: dict[int, int] = dict(session.execute(count).tuples().all())
+    lines = {row[0]: row[1] for row in session.execute(count)}
     began: dict[int, Any] = {}
     for stage in stages:
         began.setdefault(stage.attempt, stage.began_at)
@@ -79,6 +79,8 @@ def _fitting(statement: Select[Any], wanted: JobFilter) -> Select[Any]:
         conditions.append(Job.kind.in_(wanted.kinds))
     if wanted.states:
         conditions.append(Job.state.in_(wanted.states))
+    if wanted.requested_by:
+        conditions.append(Job.requested_by == wanted.requested_by)
     if wanted.engine_id is not None:
         conditions.append(Job.engine_id == wanted.engine_id)
     if wanted.deployment_id is not None:

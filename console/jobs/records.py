@@ -23,6 +23,8 @@ class JobFilter(_Record):
     """One of these; empty: any."""
     states: tuple[JobState, ...] = ()
     """One of these; empty: any."""
+    requested_by: str | None = None
+    """Whoever asked for it."""
     engine_id: str | None = None
     deployment_id: str | None = None
     text: str | None = None

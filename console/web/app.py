@@ -13,12 +13,11 @@ from ..access.first_account import FirstAccountLink
 from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
-from . import health
-from .api import engines as engines_api
+from .cookies import LOGIN_COOKIES
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
-from .pages import drills, engine_actions, engines, home, integrity, login
 from .problems import add_error_handlers
-from .rendering import STATIC, Templates
+from .rendering import STATIC, Templates, static_base
+from .routes import add_routes
 from .state import WebState
 
 __all__ = ["create_app"]
@@ -38,14 +37,11 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     """
     app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
-    for router in (health.router, login.router, home.router, engines.router, engine_actions.router, drills.router, integrity.router):
-        app.include_router(router, include_in_schema=False)
-    for api in (engines_api.router,):
-        app.include_router(api)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    add_routes(app)
+    app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
-    app.add_middleware(CrossSiteGuard, cookie="roundhouse_login")
+    app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)
-    app.add_middleware(SecureHeaders, secure=settings.secure)  # the last one added is the first one met
+    app.add_middleware(SecureHeaders, by_https=settings.secure)  # the last one added is the first one met
     return app

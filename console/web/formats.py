@@ -29,8 +29,11 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _DATE_AFTER_S = 30 * _DAY
 _SHORT = 8
-_ERROR = re.compile(r"(?:^|[\s\[])(?:error|fatal|critical|traceback|panic)\b|\w(?:Error|Exception):|^E\d{4} ", re.IGNORECASE)
-_WARNING = re.compile(r"(?:^|[\s\[])warn(?:ing)?\b|\wWarning:|^W\d{4} ", re.IGNORECASE)
+_ERROR = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):"
+    r"|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} "
+)
+_WARNING = re.compile(r"\bWARN(?:ING)?\b|^\s*[Ww]arning\b|\b[Ww]arning:|\wWarning:|^W\d{4} ")
 
 
 def bytes_text(count: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -9,9 +10,13 @@ from fastapi.responses import PlainTextResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["SECURE_HEADERS", "CrossSiteGuard", "HostGuard", "SecureHeaders"]
+__all__ = ["PROBES", "CrossSiteGuard", "HostGuard", "SecureHeaders", "secure"]
 
+PROBES = ("/healthz", "/readyz")
+"""Asked by address, under whatever name; they tell nothing else."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
+_HTTPS = "https"
 _POLICY = "; ".join(
     (
         "default-src 'self'",
@@ -22,29 +27,29 @@ _POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-SECURE_HEADERS = {
+_HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-"""What every answer carries."""
 _YEAR_S = 31_536_000
 
 
 class SecureHeaders:
-    """ASGI middleware: headers that tell browsers what a page may do. Pages are kept by nobody; static files for ever.
+    """ASGI middleware: puts :func:`secure` on every answer that passes it.
 
     Args:
         app: the application.
-        secure: whether browsers come by HTTPS.
+        by_https: whether browsers come by HTTPS.
     """
 
-    def __init__(self, app: ASGIApp, secure: bool) -> None:
+    def __init__(self, app: ASGIApp, by_https: bool) -> None:
         self._app = app
-        self._secure = secure
+        self._by_https = by_https
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one lifespan."""
@@ -54,17 +59,25 @@ class SecureHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURE_HEADERS.items():
-                    headers.setdefault(name, value)
-                if self._secure:
-                    headers.setdefault("strict-transport-security", f"max-age={_YEAR_S}")
-                named = scope["path"].startswith("/static/") and b"v=" in scope["query_string"]
-                kept = f"public, max-age={_YEAR_S}, immutable" if named and message["status"] == 200 else "no-store"
-                headers.setdefault("cache-control", kept)
+                secure(MutableHeaders(scope=message), scope, message["status"], self._by_https)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+def secure(headers: MutableHeaders, scope: Scope, status: int, by_https: bool) -> None:
+    """Complete an answer's headers. Pages are kept by nobody; static files, whose address changes with them, for ever."""
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+    named = scope["path"].startswith("/static/") and status == 200  # the address changes with the files
+    headers.setdefault("cache-control", f"public, max-age={_YEAR_S}, immutable" if named else "no-store")
+    if by_https:
+        headers.setdefault("strict-transport-security", f"max-age={_YEAR_S}")
+        cookies = headers.getlist("set-cookie")
+        if cookies:
+            del headers["set-cookie"]
+            for cookie in cookies:
+                headers.append("set-cookie", cookie if "; secure" in cookie.lower() else f"{cookie}; Secure")
 
 
 class HostGuard:
@@ -81,22 +94,33 @@ class HostGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one lifespan."""
-        if scope["type"] == "http" and _host_name(Headers(scope=scope).get("host", "")) not in self._names:
+        if scope["type"] == "http" and scope["path"] not in PROBES and not self._is_ours(Headers(scope=scope)):
             text = "this console is not known by that name; start it with --public-url to add one\n"
             await PlainTextResponse(text, 421)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+    def _is_ours(self, headers: Headers) -> bool:
+        given = headers.getlist("host")
+        found = _HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
+        return found is not None and found[1].strip("[]") in self._names
 
 
 class CrossSiteGuard:
     """ASGI middleware: what changes something, and comes from a browser, must come from a page of ours.
 
     Programs send neither header, and no cookie; a request with our cookie must show where it comes from.
+
+    Args:
+        app: the application.
+        cookies: names under which logins may be kept.
+        public_url: how browsers reach it through a proxy, where there is one.
     """
 
-    def __init__(self, app: ASGIApp, cookie: str) -> None:
+    def __init__(self, app: ASGIApp, cookies: Sequence[str], public_url: str | None) -> None:
         self._app = app
-        self._cookie = cookie
+        self._cookies = set(cookies)
+        self._public = urlsplit(public_url) if public_url else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or one lifespan."""
@@ -111,12 +135,20 @@ class CrossSiteGuard:
         if site is not None and site not in ("same-origin", "none"):
             return False
         if origin is not None:
-            return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
-        return site is not None or self._cookie not in headers.get("cookie", "")
+            return self._is_our_origin(origin.lower(), headers.get("host", "").lower())
+        return site is not None or not self._cookies & _cookie_names(headers)
+
+    def _is_our_origin(self, origin: str, host: str) -> bool:
+        scheme, separator, place = origin.partition("://")
+        if self._public is not None:
+            public = self._public.netloc.lower()
+            if place == public:  # the proxy may have put another host in; who is here by HTTPS does not come from HTTP
+                return scheme == self._public.scheme
+            if host == public:
+                return False
+        return bool(separator) and scheme in ("http", _HTTPS) and place == host
 
 
-def _host_name(host: str) -> str:
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        return ""
+def _cookie_names(headers: Headers) -> set[str]:
+    pairs = ";".join(headers.getlist("cookie")).split(";")
+    return {pair.partition("=")[0].strip() for pair in pairs}

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from ..access.actor import Actor
 from ..paging import PageOf
-from .navigation import attention
+from .navigation import Attention, attention
 from .state import state_of
 from .who import Reading, find_actor
 
@@ -26,7 +26,7 @@ class PageMaker:
 
     def __call__(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         """A page from a template and what it needs."""
-        counted = attention(self._session)
+        counted = attention(self._session) if self._actor else Attention()
         return state_of(self._request).templates.page(self._request, template, self._actor, counted, status, **values)
 
     def fragment(self, template: str, **values: Any) -> HTMLResponse:

@@ -10,28 +10,22 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from roundhouse.errors import PlanRefusedError, RoundhouseError, SetupError, UsageError
 
-from ..errors import ConflictError, ForbiddenError, NotFoundError
-from .guards import SECURE_HEADERS
-from .navigation import Attention
+from ..access.actor import Actor
+from ..errors import ConflictError, ForbiddenError, LoginNeededError, NotFoundError
+from .guards import secure
+from .navigation import Attention, attention
 from .state import state_of
+from .who import find_actor
 
-__all__ = ["API", "LoginNeededError", "add_error_handlers", "problem_response"]
+__all__ = ["API", "add_error_handlers", "problem_response"]
 
 API = "/api/"
 _log = logging.getLogger(__name__)
-
-
-class LoginNeededError(RoundhouseError):
-    """Nobody is logged in."""
-
-    def __init__(self) -> None:
-        super().__init__("log in first", hint="Programs send Authorization: Bearer TOKEN.")
-
 
 _STATUS: tuple[tuple[type[RoundhouseError], int], ...] = (
     (LoginNeededError, 401),
@@ -51,7 +45,7 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RoundhouseError)
     def known(request: Request, error: RoundhouseError) -> Response:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
+        if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
             return _to_login(request)
         return problem_response(request, status, error.message, error.hint)
 
@@ -68,6 +62,10 @@ def add_error_handlers(app: FastAPI) -> None:
         response.headers.update(error.headers or {})
         return response
 
+    @app.exception_handler(DataError)
+    def unstorable(request: Request, _: DataError) -> Response:
+        return problem_response(request, 422, "a value in this request is none that can be kept", None)
+
     @app.exception_handler(OperationalError)
     def database(request: Request, error: OperationalError) -> Response:
         _log.error("the database does not answer: %s", error.orig)
@@ -76,20 +74,37 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def fault(request: Request, _: Exception) -> Response:  # the server logs it
         response = problem_response(request, 500, "the console failed", "Its log says more. Nothing was half done.")
-        response.headers.update(SECURE_HEADERS)  # this answer is made outside of the middleware
+        # This answer is made outside of all middleware.
+        secure(response.headers, request.scope, 500, state_of(request).settings.secure)
         return response
 
 
 def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
-    """An error, in the form that whoever asks can read."""
+    """An error, in the form that whoever asks can read; to who is logged in, within the console's frame."""
     title = HTTPStatus(status).phrase
-    if request.url.path.startswith(API):
+    if _is_program(request):
         body = {"type": "about:blank", "title": title, "status": status, "detail": message, "hint": hint, **more}
-        return JSONResponse(body, status, media_type="application/problem+json")
+        challenge = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
+        return JSONResponse(body, status, challenge, media_type="application/problem+json")
+    actor, counted = (None, Attention()) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _who_sees_it(request)
     templates = state_of(request).templates
-    return templates.page(
-        request, "error.html", None, Attention(), status, code=status, phrase=title, message=message, hint=hint
-    )
+    return templates.page(request, "error.html", actor, counted, status, code=status, phrase=title, message=message, hint=hint)
+
+
+def _who_sees_it(request: Request) -> tuple[Actor | None, Attention]:
+    """Who is logged in, found out now where no route has asked; nobody where the database does not tell."""
+    try:
+        with state_of(request).database.reading() as session:
+            known = hasattr(request.state, "actor")
+            actor: Actor | None = request.state.actor if known else find_actor(request, session)
+            return actor, attention(session) if actor else Attention()
+    except SQLAlchemyError:
+        return None, Attention()
+
+
+def _is_program(request: Request) -> bool:
+    """Whether problem details can be read by whoever asks: programs, and scripts of our pages, which say so."""
+    return request.url.path.startswith(API) or "application/problem+json" in request.headers.get("accept", "")
 
 
 def _to_login(request: Request) -> Response:

@@ -20,7 +20,7 @@ from ..database.base import utc_now
 from .formats import FILTERS
 from .navigation import Attention, navigation
 
-__all__ = ["STATIC", "Templates", "redirect", "set_flash"]
+__all__ = ["STATIC", "Templates", "is_ours", "redirect", "set_flash", "static_base", "static_url"]
 
 _ROOT = Path(__file__).parent.parent
 STATIC = _ROOT / "static"
@@ -79,10 +79,15 @@ class Templates:
         return self._environment.get_template(template).render(**values)
 
 
+def is_ours(path: str) -> bool:
+    """Whether a browser that is sent there stays here."""
+    return path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+
+
 def redirect(path: str, flash: str | None = None, kind: FlashKind = "done") -> RedirectResponse:
     """After a form: on to a page of ours, with a sentence that is shown there once."""
-    if not path.startswith("/") or path.startswith("//"):
-        raise ValueError(f"{path} is no path of ours")
+    if not is_ours(path):
+        raise ValueError(f"{path!r} is no path of ours")
     response = RedirectResponse(path, 303)
     if flash is not None:
         set_flash(response, flash, kind)
@@ -91,7 +96,7 @@ def redirect(path: str, flash: str | None = None, kind: FlashKind = "done") -> R
 
 def set_flash(response: Response, text: str, kind: FlashKind) -> None:
     """Have a sentence shown on the next page."""
-    value = base64.urlsafe_b64encode(json.dumps([kind, text[:500]]).encode()).decode()
+    value = base64.urlsafe_b64encode(json.dumps([kind, text[:500]], ensure_ascii=False).encode()).decode()
     response.set_cookie(_FLASH, value, max_age=_FLASH_S, httponly=True, samesite="lax")
 
 
@@ -100,13 +105,30 @@ def _read_flash(cookie: str | None) -> tuple[str, str] | None:
         return None
     try:
         kind, text = json.loads(base64.urlsafe_b64decode(cookie))
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):  # whoever else is on this host may have set it
         return None
     return (kind, text) if kind in ("done", "problem") and isinstance(text, str) else None
 
 
 @lru_cache
+def static_base() -> str:
+    """Under which address the static files lie.
+
+    It changes when any of them does, so that browsers may keep all of them for ever, also those that scripts and styles name.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(STATIC).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return f"/static/{digest.hexdigest()[:12]}"
+
+
 def static_url(path: str) -> str:
-    """The address of a static file; it changes with the file, so that browsers may keep it for ever."""
-    digest = hashlib.sha256((STATIC / path).read_bytes()).hexdigest()[:12]
-    return f"/static/{path}?v={digest}"
+    """The address of a static file.
+
+    Raises:
+        FileNotFoundError: there is none of that name.
+    """
+    if not (STATIC / path).is_file():
+        raise FileNotFoundError(f"there is no static file {path}")
+    return f"{static_base()}/{path}"

@@ -34,14 +34,14 @@ class WebServer:
     def __init__(self, app: FastAPI, settings: ConsoleSettings) -> None:
         self._socket: socket.socket = bind_port(settings.host, settings.port)
         self.port = int(self._socket.getsockname()[1])
-        behind_proxy = settings.public_url is not None
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=behind_proxy,
-            forwarded_allow_ips="127.0.0.1",
+            http="h11",  # it bounds what it reads of a head
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
             timeout_keep_alive=_IDLE_S,
             timeout_graceful_shutdown=_GRACE_S,
             ws="none",

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from ..access.first_account import FirstAccountLink
+from ..access.login_throttle import LoginThrottle
 from ..access.logins import Logins
-from ..access.throttle import Throttle
 from ..database.database import Database
+from ..models_allowed import AllowedModels
 from ..settings import ConsoleSettings
 from .rendering import Templates
 
@@ -25,7 +26,12 @@ class WebState:
     templates: Templates
     logins: Logins
     first_account: FirstAccountLink
-    login_throttle: Throttle = field(default_factory=Throttle)
+    login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
+
+    @property
+    def models(self) -> AllowedModels:
+        """Which models may be read."""
+        return AllowedModels(self.settings.model_folders, self.settings.home)
 
 
 def state_of(request: Request) -> WebState:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Annotated
 
 from fastapi import Depends, Request, params
@@ -10,38 +12,35 @@ from sqlalchemy.orm import Session
 
 from ..access.actor import Actor, Scope
 from ..access.tokens import find_token
-from ..errors import ForbiddenError
-from .problems import LoginNeededError
+from ..errors import ForbiddenError, LoginNeededError
+from .cookies import login_cookie
 from .state import state_of
 
 __all__ = [
     "Admin",
     "Builder",
     "Deployer",
+    "OwnAccount",
     "Reading",
     "Viewer",
     "address_of",
-    "cookie_name",
     "find_actor",
     "form_checked",
     "needs",
     "reading",
 ]
 
-_COOKIE = "roundhouse_login"
 _FORM_TOKEN, _FORM_HEADER = "form_token", "x-form-token"
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _UNKNOWN = "unknown"
 
 
-def cookie_name(request: Request) -> str:
-    """The cookie's name. By HTTPS it has the prefix that lets no other host of the domain set it."""
-    return f"__Host-{_COOKIE}" if state_of(request).settings.secure else _COOKIE
-
-
 def address_of(request: Request) -> str:
-    """Where a request comes from."""
-    return request.client.host if request.client else _UNKNOWN
+    """Where a request comes from: an IP address, or ``unknown``. What a client made a proxy say is not repeated."""
+    try:
+        return str(ip_address(request.client.host)) if request.client else _UNKNOWN
+    except ValueError:
+        return _UNKNOWN
 
 
 def reading(request: Request) -> Iterator[Session]:
@@ -50,19 +49,29 @@ def reading(request: Request) -> Iterator[Session]:
         yield session
 
 
-Reading = Annotated[Session, Depends(reading)]
+Reading = Annotated[Session, Depends(reading, scope="function")]
+"""Closed before the answer is sent: a stream that goes on for minutes holds no connection."""
 
 
 def find_actor(request: Request, session: Reading) -> Actor | None:
-    """Who asks, or nobody."""
+    """Who asks, or nobody. Error pages know it too, once it has been asked."""
+    actor = _find_actor(request, session)
+    # The transaction ends here: its connection must be free for what the route writes, and whoever waits for one holds none.
+    session.commit()
+    request.state.actor = actor
+    return actor
+
+
+def _find_actor(request: Request, session: Session) -> Actor | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if token and scheme.lower() == "bearer":
         return find_token(state_of(request).database, session, token.strip(), address_of(request))
-    cookie = request.cookies.get(cookie_name(request))
+    cookie = login_cookie(request)
     found = state_of(request).logins.find(session, cookie) if cookie else None
     if found is None:
         return None
     login, user = found
+    session.commit()
     state_of(request).logins.saw(state_of(request).database, login)
     return Actor(
         user_id=user.id,
@@ -87,13 +96,18 @@ async def form_checked(request: Request, actor: Annotated[Actor | None, Depends(
     if given is None and "form" in request.headers.get("content-type", ""):
         value = (await request.form()).get(_FORM_TOKEN)
         given = value if isinstance(value, str) else None
-    if given is None or not given.isascii() or given != actor.form_token:
+    if given is None or not hmac.compare_digest(given.encode(), actor.form_token.encode()):
         raise ForbiddenError("this form is too old, or not from here; nothing was done", hint="Reload the page and try again.")
     return actor
 
 
-def needs(scope: Scope) -> params.Depends:
+def needs(scope: Scope, *, in_person: bool = False) -> params.Depends:
     """A dependency: somebody who may do this.
+
+    Args:
+        scope: what is done.
+        in_person: whether it must be done by somebody who has logged in: a token that is lost must not be able to make
+            others, or to take the account over.
 
     Raises:
         LoginNeededError: nobody is logged in.
@@ -104,9 +118,13 @@ def needs(scope: Scope) -> params.Depends:
         if actor is None:
             raise LoginNeededError
         actor.require(scope)
+        if in_person and actor.login is None:
+            raise ForbiddenError("a token cannot do this", hint="Log in with a browser.")
         return actor
 
-    check.scope = scope  # type: ignore[attr-defined]  # for the test that visits every route as everybody
+    # For the test that visits every route as everybody.
+    check.scope = scope  # type: ignore[attr-defined]
+    check.in_person = in_person  # type: ignore[attr-defined]
     dependency: params.Depends = Depends(check)
     return dependency
 
@@ -115,3 +133,4 @@ Viewer = Annotated[Actor, needs("read")]
 Builder = Annotated[Actor, needs("build")]
 Deployer = Annotated[Actor, needs("deploy")]
 Admin = Annotated[Actor, needs("admin")]
+OwnAccount = Annotated[Actor, needs("read", in_person=True)]

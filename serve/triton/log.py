@@ -12,6 +12,7 @@ _KEPT_LINES = 200
 _SHOWN_LINES = 8
 _PROBLEM = re.compile(r"^(E\d{4} |error: |engine process)|Traceback|cannot|failed", re.IGNORECASE)
 _HARMLESS = re.compile(r"CudaDriverHelper")
+_TABLE = re.compile(r"^[+|]")
 _PORT_TAKEN = re.compile(r"already in use|failed to start .* service|failed to listen", re.IGNORECASE)
 
 
@@ -38,4 +39,5 @@ class ServerLog:
         with self._lock:
             lines = list(self._lines)
         problems = [line for line in lines if _PROBLEM.search(line) and not _HARMLESS.search(line)]
-        return list(dict.fromkeys(problems or lines))[-_SHOWN_LINES:]
+        told = [line for line in lines if line and not _TABLE.match(line)]
+        return list(dict.fromkeys(problems or told))[-_SHOWN_LINES:]

@@ -56,6 +56,7 @@ def bind_port(host: str, port: int) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections must not keep the port from a restart
     except (OSError, ValueError) as error:  # a host that is no name at all is a ValueError
         bound.close()
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

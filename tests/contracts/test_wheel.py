@@ -41,6 +41,15 @@ def test_the_wheel_holds_every_room(built: Path) -> None:
         "roundhouse/build/texts/calibration.txt",
         "roundhouse/build/texts/held_out.txt",
     }
+    console = (
+        "templates/base.html",
+        "templates/partials/forms.html",
+        "static/icons.svg",
+        "static/css/tokens.css",
+        "static/js/main.js",
+    )
+    vendored = ("static/vendor/VENDORED.toml", "static/vendor/htmx/htmx.min.js", "static/vendor/uplot/uPlot.esm.js")
+    assert {f"roundhouse/console/{name}" for name in (*console, *vendored)} <= names
     native = {name for name in names if name.startswith("roundhouse/plugins/native/")}
     assert native == {f"roundhouse/{path.relative_to(ROOT)}" for path in (ROOT / "plugins/native").rglob("*") if path.is_file()}
     assert {Path(name).suffix for name in native} == {".cpp", ".cu", ".cuh", ".h", ".txt"}

@@ -1,5 +1,5 @@
 // Lines that live (uPlot, loaded only where a page has a chart). Colours come from the style sheet and follow the theme.
-import { written } from "./formats.js";
+import { grouped, written } from "./formats.js";
 import { once } from "./once.js";
 import { listen } from "./stream.js";
 
@@ -37,7 +37,7 @@ class LiveChart {
     this.draw();
     document.addEventListener("roundhouse:theme", () => element.isConnected && this.draw());
     new ResizeObserver(() => this.plot.setSize(this.size())).observe(element);
-    if (element.dataset.stream) listen(element.dataset.stream, { element, data: (sample) => this.add(sample) });
+    if (element.dataset.stream) listen(element.dataset.stream, element, (sample) => this.add(sample));
   }
 
   size() {
@@ -49,22 +49,28 @@ class LiveChart {
     const text = colour(this.element, "muted");
     const line = colour(this.element, "line-colour");
     const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1, size: 4 }, font: font(this.element) };
-    const unit = this.series[0].kind;
+    const { kind } = this.series[0];
     this.plot = new this.Plot(
       {
         ...this.size(),
         cursor: { y: false, points: { size: 6 } },
-        scales: { x: { time: true }, y: { range: (plot, least, most) => [Math.min(0, least ?? 0), (most || 1) * 1.1] } },
-        axes: [axis, { ...axis, size: 56, values: (plot, ticks) => ticks.map((tick) => written(unit, tick)) }],
+        scales: {
+          x: { time: true, range: (plot, least, most) => [(most ?? Date.now() / 1000) - this.span, most ?? Date.now() / 1000] },
+          y: { range: (plot, least, most) => [Math.min(0, least ?? 0), (most || 1) * 1.1] },
+        },
+        axes: [
+          { ...axis, size: 28, space: 64, values: (plot, ticks, index, space, step) => ticks.map((tick) => clock(tick, step < 60)) },
+          { ...axis, size: 56, values: (plot, ticks, index, space, step) => ticks.map((tick) => onAxis(kind, tick, step)) },
+        ],
         series: [
-          { label: "at", value: (plot, at) => (at === null ? "—" : new Date(at * 1000).toLocaleTimeString()) },
-          ...this.series.map(({ label, unit: of, kind, dash }, index) => ({
+          { label: "time", value: (plot, at) => (at === null ? "—" : clock(at, true)) },
+          ...this.series.map(({ label, unit, kind: own, dash }, index) => ({
             label,
             stroke: colour(this.element, `series-${(index % 4) + 1}`),
             width: 1.5,
             dash: dash ? [6, 4] : undefined,
             points: { show: false },
-            value: (plot, value) => (value === null ? "—" : `${written(kind, value)}${of ? ` ${of}` : ""}`),
+            value: (plot, value) => (value === null ? "—" : `${written(own, value)}${unit ? ` ${unit}` : ""}`),
           })),
         ],
       },
@@ -82,6 +88,17 @@ class LiveChart {
     if (first > 0) for (const row of this.rows) row.splice(0, first);
     this.plot.setData(this.rows);
   }
+}
+
+function clock(at, seconds) {
+  const options = { hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined, hourCycle: "h23" };
+  return new Date(at * 1000).toLocaleTimeString("en-GB", options);
+}
+
+// Ticks are all written alike, with the digits that tell one from the next.
+function onAxis(kind, tick, step) {
+  if (kind !== undefined && kind !== "number" && kind !== "count") return written(kind, tick);
+  return grouped(tick, Math.max(0, -Math.floor(Math.log10(step))));
 }
 
 // The style sheet knows the colour of either theme; an element that wears the class tells it.

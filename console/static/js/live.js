@@ -5,14 +5,11 @@ import { listen } from "./stream.js";
 
 export function start(root) {
   for (const group of once(root, "[data-live]", "live")) {
-    listen(group.dataset.live, {
-      element: group,
-      data: ({ values }) => {
-        for (const element of group.querySelectorAll("[data-live-value]")) {
-          const key = element.dataset.liveValue;
-          if (key in values) element.textContent = written(element.dataset.kind, values[key]);
-        }
-      },
+    listen(group.dataset.live, group, ({ values }) => {
+      for (const element of group.querySelectorAll("[data-live-value]")) {
+        const key = element.dataset.liveValue;
+        if (key in values) element.textContent = written(element.dataset.kind, values[key]);
+      }
     });
   }
 }

@@ -1,9 +1,11 @@
 // Log panes: new lines come as server-sent events and are written as text; reconnecting resumes after the last line.
 import { once } from "./once.js";
+import { follow } from "./stream.js";
 
 const MOST_LINES = 5000;
-const ERROR = /(?:^|[\s[])(?:error|fatal|critical|traceback|panic)\b|\w(?:Error|Exception):|^E\d{4} /i;
-const WARNING = /(?:^|[\s[])warn(?:ing)?\b|\wWarning:|^W\d{4} /i;
+const ERROR =
+  /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} /;
+const WARNING = /\bWARN(?:ING)?\b|^\s*[Ww]arning\b|\b[Ww]arning:|\wWarning:|^W\d{4} /;
 
 export function start(root) {
   for (const pane of once(root, "[data-log]", "log")) new LogPane(pane);
@@ -34,20 +36,18 @@ class LogPane {
   connect() {
     this.follow.hidden = false;
     const joint = this.pane.dataset.stream.includes("?") ? "&" : "?";
-    const source = new EventSource(`${this.pane.dataset.stream}${joint}after=${this.last}`);
-    source.addEventListener("open", () => this.say("live"));
-    source.addEventListener("error", () => this.say("connection lost, trying again…"));
-    source.addEventListener("message", (event) => {
-      if (!this.pane.isConnected) return source.close();
-      this.take([JSON.parse(event.data)].flat());
-      return undefined;
+    const close = follow(() => `${this.pane.dataset.stream}${joint}after=${this.last}`, {
+      open: () => this.say("live"),
+      lost: () => this.say("connection lost, trying again…"),
+      message: (lines) => {
+        if (this.pane.isConnected) this.take([lines].flat());
+        else close();
+      },
+      end: () => {
+        this.follow.hidden = true;
+        this.say("ended");
+      },
     });
-    source.addEventListener("end", () => {
-      source.close();
-      this.follow.hidden = true;
-      this.say("ended");
-    });
-    window.addEventListener("pagehide", () => source.close());
   }
 
   take(lines) {
@@ -99,7 +99,7 @@ class LogPane {
     if (!this.follow.hidden) this.setFollowing(false);
     this.lines.querySelector(".log-found")?.classList.remove("log-found");
     line.classList.add("log-found");
-    this.lines.scrollTop = line.offsetTop - this.lines.offsetTop - this.lines.clientHeight / 3;
+    this.lines.scrollTop = line.offsetTop - this.lines.clientHeight / 3;
   }
 
   toEnd() {

@@ -1,42 +1,68 @@
-// One connection per address, however many parts of the page listen to it; closed when the last one has gone.
+// Server-sent events: connections that come again, and one connection per address for samples.
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 30000;
+const open = new Set();
 const streams = new Map();
 
-// listener: {element, data(object), connected(boolean), end()}; all but element may be missing.
-export function listen(url, listener) {
-  let stream = streams.get(url);
-  if (!stream) {
-    stream = { source: new EventSource(url), listeners: new Set() };
-    streams.set(url, stream);
-    const tell = (name, ...values) => {
-      for (const each of stream.listeners) {
-        if (each.element.isConnected) each[name]?.(...values);
-        else forget(url, each);
-      }
-    };
-    stream.source.addEventListener("open", () => tell("connected", true));
-    stream.source.addEventListener("error", () => tell("connected", false));
-    stream.source.addEventListener("message", (event) => tell("data", JSON.parse(event.data)));
-    stream.source.addEventListener("end", () => {
-      stream.source.close();
-      streams.delete(url);
-      tell("end");
+// Follow a stream until it says "end". address(): where it is now to be resumed from; on: {message, open, lost, end}.
+// Returns what closes it.
+export function follow(address, on) {
+  let source;
+  let timer;
+  let wait = FIRST_WAIT_MS;
+  const close = () => {
+    clearTimeout(timer);
+    source.close();
+    open.delete(close);
+  };
+  const begin = () => {
+    source = new EventSource(address());
+    source.addEventListener("open", () => {
+      wait = FIRST_WAIT_MS;
+      on.open?.();
     });
-  }
-  stream.listeners.add(listener);
+    source.addEventListener("message", (event) => on.message(JSON.parse(event.data)));
+    source.addEventListener("end", () => {
+      close();
+      on.end?.();
+    });
+    source.addEventListener("error", () => {
+      on.lost?.();
+      // The browser comes again by itself, unless something else than a stream answered: a proxy of a console that restarts.
+      if (source.readyState !== EventSource.CLOSED) return;
+      timer = setTimeout(begin, wait);
+      wait = Math.min(2 * wait, LONGEST_WAIT_MS);
+    });
+  };
+  begin();
+  open.add(close);
+  return close;
 }
 
-function forget(url, listener) {
-  const stream = streams.get(url);
-  if (!stream) return;
-  stream.listeners.delete(listener);
-  if (stream.listeners.size) return;
-  stream.source.close();
-  streams.delete(url);
+// Samples for a part of the page: data(sample), as long as its element is there.
+export function listen(url, element, data) {
+  let stream = streams.get(url);
+  if (!stream) {
+    stream = { listeners: new Map() };
+    streams.set(url, stream);
+    stream.close = follow(() => url, {
+      message: (sample) => {
+        for (const [each, tell] of stream.listeners) {
+          if (each.isConnected) tell(sample);
+          else stream.listeners.delete(each);
+        }
+        if (stream.listeners.size) return;
+        stream.close();
+        streams.delete(url);
+      },
+      end: () => streams.delete(url),
+    });
+  }
+  stream.listeners.set(element, data);
 }
 
 window.addEventListener("pagehide", () => {
-  for (const { source } of streams.values()) source.close();
-  streams.clear();
+  for (const close of [...open]) close();
 });
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();

@@ -10,6 +10,12 @@ export function start() {
     // After the browser took the form's values: a disabled button's own value would be missing.
     setTimeout(() => busy(button), 0);
   });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt, requestConfig } = event.detail;
+    const sent = requestConfig.triggeringEvent?.type === "submit";
+    const button = sent && (requestConfig.triggeringEvent.submitter ?? elt).closest("form")?.querySelector("[data-busy]");
+    if (button) busy(button);
+  });
   document.addEventListener("htmx:afterRequest", (event) => {
     for (const button of event.target.querySelectorAll?.("[data-busy]:disabled") ?? []) idle(button);
   });

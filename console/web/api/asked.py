@@ -8,4 +8,6 @@ from fastapi import Header
 
 __all__ = ["IdempotencyKey"]
 
-IdempotencyKey = Annotated[str | None, Header(max_length=200, description="Who asks again with the same key gets what is there.")]
+IdempotencyKey = Annotated[
+    str | None, Header(max_length=200, description="Who asks again with the same key gets what is there.")
+]

@@ -54,9 +54,7 @@ def verify(
 
 
 @router.delete("/{engine_id}", status_code=202)
-def remove(
-    request: Request, actor: Builder, engine_id: str, idempotency_key: IdempotencyKey = None
-) -> list[EngineJob]:
+def remove(request: Request, actor: Builder, engine_id: str, idempotency_key: IdempotencyKey = None) -> list[EngineJob]:
     """Have its files removed from every host: a job for each copy. Refused (409) while it is served."""
     with state_of(request).database.writing() as session:
         return _told(ask_remove(session, actor, engine_id, key=idempotency_key))

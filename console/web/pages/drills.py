@@ -120,12 +120,13 @@ def _again(drill: DrillDetail) -> str:
 _FIELDS = {"engine_id": "engine", "seed": "seed", "steps": "steps", "faults": "fault", "guards": "guard"}
 
 
-def _form(
-    given: dict[str, object], engines: list[tuple[str, str]], problems: dict[str, str], key: str
-) -> dict[str, object]:
+def _form(given: dict[str, object], engines: list[tuple[str, str]], problems: dict[str, str], key: str) -> dict[str, object]:
     return {
         "given": given,
-        "engines": [("", "no model: the loop, pool, scheduler and guard alone"), *((id_, f"{name} ({id_})") for id_, name in engines)],
+        "engines": [
+            ("", "no model: the loop, pool, scheduler and guard alone"),
+            *((id_, f"{name} ({id_})") for id_, name in engines),
+        ],
         "kinds": tuple(KINDS.values()),
         "guards": get_args(Guard),
         "problems": {name: text.removeprefix("Value error, ") for name, text in problems.items()},

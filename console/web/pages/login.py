@@ -16,21 +16,22 @@ from ...access.audit import audit
 from ...database.database import Database
 from ...errors import ForbiddenError
 from ...models import User
+from ..cookies import forget_login, keep_login, login_cookie
 from ..page import Page
-from ..rendering import redirect
+from ..rendering import is_ours, redirect
 from ..state import WebState, state_of
-from ..who import Reading, Viewer, address_of, cookie_name
+from ..who import Reading, Viewer, address_of
 
 __all__ = ["router"]
 
 router = APIRouter()
-_LOGIN_AGE_S = 14 * 24 * 3600
+_NOBODY = "no such account"
+_TOO_MANY = 429
 
 
 def _ours(path: str) -> str:
     """A path of this console, or the home page: a link must not lead anywhere else after a login."""
-    plain = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return path if plain else "/"
+    return path if is_ours(path) else "/"
 
 
 @router.get("/login")
@@ -49,19 +50,19 @@ def log_in(
     next: Annotated[str, Form()] = "/",  # noqa: A002  # as the form names it
 ) -> Response:
     """Log somebody in, or show the form again."""
-    state, name = state_of(request), name.strip().lower()
-    keys = (f"account {name}", f"address {address_of(request)}")
-    problem, status = "", 429
-    if wait := state.login_throttle.wait_s(*keys):
-        problem = f"too many tries; wait {wait:.0f} seconds"
-    else:
-        user = session.scalar(select(User).where(User.name == name))
-        if password_fits(user, password) and user is not None:
-            state.login_throttle.succeeded(keys[0])
-            return _logged_in(request, user.id, _ours(next))
-        state.login_throttle.failed(*keys)
-        problem, status = "there is no account with this name and password", 401
-    return page("login.html", status, next=_ours(next), name=name, problem=problem, any_accounts=any_accounts(session))
+    state, name, address = state_of(request), name.strip().lower(), address_of(request)
+    shown = {"next": _ours(next), "name": name, "any_accounts": any_accounts(session)}
+    if wait := state.login_throttle.take(name, address):
+        answer = page("login.html", _TOO_MANY, problem=f"too many tries; wait {wait:.0f} seconds", **shown)
+        answer.headers["retry-after"] = f"{wait:.0f}"
+        return answer
+    user = session.scalar(select(User).where(User.name == name))
+    session.commit()
+    if password_fits(user, password) and user is not None:
+        state.login_throttle.succeeded(name, address)
+        return _logged_in(request, user.id, _ours(next))
+    _record_failure(state.database, user, address)
+    return page("login.html", 401, problem="there is no account with this name and password", **shown)
 
 
 @router.post("/logout")
@@ -69,11 +70,11 @@ def log_out(request: Request, actor: Viewer) -> Response:
     """End this login."""
     state = state_of(request)
     with state.database.writing() as session:
-        if cookie := request.cookies.get(cookie_name(request)):
+        if cookie := login_cookie(request):
             state.logins.end(session, cookie)
         audit(session, actor, "logout", "user", actor.name)
     response = redirect("/login")
-    response.delete_cookie(cookie_name(request))
+    forget_login(request, response)
     return response
 
 
@@ -122,17 +123,22 @@ def _check_link(state: WebState, any_there: bool, token: str) -> None:
 
 
 def _logged_in(request: Request, user_id: int, then: str) -> RedirectResponse:
-    state, name = state_of(request), cookie_name(request)
+    state = state_of(request)
     with state.database.writing() as session:
         user = session.get_one(User, user_id)
         browser = request.headers.get("user-agent", "")
-        token = state.logins.begin(
-            session, user, address=address_of(request), browser=browser, replaces=request.cookies.get(name)
-        )
+        token = state.logins.begin(session, user, address=address_of(request), browser=browser, replaces=login_cookie(request))
         state.logins.forget_old(session)
         actor = Actor(user.id, user.name, user.role, "browser", address_of(request))
         audit(session, actor, "login", "user", user.name)
     response = redirect(then)
-    secure = state.settings.secure
-    response.set_cookie(name, token, max_age=_LOGIN_AGE_S, httponly=True, samesite="lax", secure=secure, path="/")
+    keep_login(request, response, token)
     return response
+
+
+def _record_failure(database: Database, user: User | None, address: str) -> None:
+    """Write down a failed login. Not the name that was typed where there is no such account: it may be a password."""
+    name = user.name if user else _NOBODY
+    actor = Actor(user.id if user else 0, name, "viewer", "browser", address)
+    with database.writing() as session:
+        audit(session, actor, "login.failed", "user", name)

@@ -1,0 +1,1 @@
+"""Builds, and other jobs, as people ask for them and see them."""

@@ -1,0 +1,106 @@
+"""What people do about builds and other jobs: ask for one, cancel it, have it tried again."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from roundhouse.build.recipe import Recipe
+from roundhouse.build.record import default_name
+from roundhouse.errors import PlanRefusedError, UsageError
+
+from ..access.actor import Actor
+from ..access.audit import audit
+from ..errors import ConflictError, NotFoundError
+from ..jobs import NewJob, cancel_job, enqueue, retry_job
+from ..models import Job
+from ..models_allowed import AllowedModels
+from ..plans.recipe_text import given_keys
+from ..plans.shown import why_not_built
+from .placing import place
+
+__all__ = ["ask_build", "ask_cancel", "ask_retry"]
+
+_ATTEMPTS = 2
+"""A worker may die once under a build."""
+
+
+def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None = None) -> Job:
+    """Put a build in line. What the plan refuses is refused here; who asks again with the same key gets the same job.
+
+    Args:
+        session: of a writing transaction.
+        actor: who asks.
+        recipe: what to build.
+        models: what it may read.
+        key: drawn by whoever asks; None: every request is a new one.
+
+    Raises:
+        PlanRefusedError: no worker may build it, or this version does not.
+        UsageError: it names files that may not be read, or the key was used for something else.
+        ModelError: its model cannot be read here.
+    """
+    actor.require("build")
+    placing = place(session, recipe, models)
+    if (reason := why_not_built(placing.plan.recipe)) is not None:
+        raise PlanRefusedError(reason, reasons=(reason,))
+    placing.require()
+    new = NewJob(
+        kind="build",
+        subject=recipe.name or default_name(placing.plan.recipe),
+        payload={"recipe": given_keys(recipe)},
+        requested_by=actor.name,
+        idempotency_key=key,
+        target=placing.plan.recipe.target,
+        host=placing.host,
+        most_attempts=_ATTEMPTS,
+    )
+    known = None
+    if key is not None:
+        known = session.scalar(select(Job.id).where(Job.requested_by == actor.name, Job.idempotency_key == key))
+    job = enqueue(session, new)
+    if job.id != known:
+        audit(session, actor, "build", "job", str(job.id), name=job.subject, model=recipe.model)
+    return job
+
+
+def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:
+    """Cancel a job; one that was asked to end already goes on ending.
+
+    Raises:
+        NotFoundError: there is none with this number.
+        ConflictError: it has ended.
+        ForbiddenError: whoever asks may not.
+    """
+    job = _job_of(session, actor, job_id)
+    if job.state not in ("queued", "running"):
+        raise ConflictError(f"job {job_id} has ended: it is {job.state}")
+    if job.cancel_requested_at is None:
+        cancel_job(job)
+        audit(session, actor, "job.cancel", "job", str(job_id), kind=job.kind, name=job.subject)
+    return job
+
+
+def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
+    """Have a job that did not succeed done once more; its number stays.
+
+    Raises:
+        NotFoundError: there is none with this number.
+        ConflictError: it is under way, or has succeeded.
+        ForbiddenError: whoever asks may not.
+    """
+    job = _job_of(session, actor, job_id)
+    try:
+        retry_job(job)
+    except UsageError as error:
+        raise ConflictError(error.message, hint=error.hint) from None
+    audit(session, actor, "job.retry", "job", str(job_id), kind=job.kind, name=job.subject)
+    return job
+
+
+def _job_of(session: Session, actor: Actor, job_id: int) -> Job:
+    job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
+    if job is None:
+        raise NotFoundError(f"there is no job {job_id}")
+    actor.require("deploy" if job.kind in ("deploy", "undeploy") else "build")
+    return job

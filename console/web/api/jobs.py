@@ -1,0 +1,99 @@
+"""Jobs of every kind for programs: lists, one of them, its log; cancel and retry."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict
+
+from ...builds.actions import ask_cancel, ask_retry
+from ...builds.filters import JobsWanted
+from ...errors import NotFoundError
+from ...jobs.queries import job_detail, list_jobs, log_lines
+from ...jobs.records import JobDetail, JobRow, LogRow
+from ...jobs.waiting import why_waiting
+from ...paging import Paged
+from ..page import ListPage
+from ..state import state_of
+from ..who import Reading, Viewer, needs
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
+JobId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+
+class JobWanted(JobsWanted):
+    """Which jobs are listed; without a kind those of all."""
+
+    kind: str = "all"
+
+
+class JobAnswer(BaseModel):
+    """A job, and why it waits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    job: JobDetail
+    waiting: str | None
+    """Why no worker that is there can run it, where that is so."""
+
+
+class LogAnswer(BaseModel):
+    """A part of a log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    attempt: int
+    lines: tuple[LogRow, ...]
+    """Ask again with `after` the last one's number, until the job has ended and none comes."""
+
+
+@router.get("", dependencies=[needs("read")])
+def list_all(session: Reading, wanted: Annotated[JobWanted, Query()], part: ListPage) -> Paged[JobRow]:
+    """The jobs, the newest first."""
+    return list_jobs(session, wanted.as_filter, part)
+
+
+@router.get("/{job_id}", dependencies=[needs("read")])
+def one(session: Reading, job_id: JobId) -> JobAnswer:
+    """One job."""
+    job = job_detail(session, job_id)
+    return JobAnswer(job=job, waiting=why_waiting(session, job))
+
+
+@router.get("/{job_id}/log", dependencies=[needs("read")])
+def log(
+    session: Reading,
+    job_id: JobId,
+    attempt: Annotated[int | None, Query(ge=1, le=10_000)] = None,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    most: Annotated[int, Query(ge=1, le=5_000)] = 1_000,
+) -> LogAnswer:
+    """Lines of an attempt's log, of the latest unless another is named."""
+    job = job_detail(session, job_id)
+    number = attempt or max(1, job.attempt)
+    if attempt is not None and attempt > job.attempt:
+        raise NotFoundError(f"job {job_id} has had {job.attempt} attempts")
+    return LogAnswer(attempt=number, lines=tuple(log_lines(session, job_id, number, after=after, most=most)))
+
+
+@router.post("/{job_id}/cancel")
+def cancel(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
+    """Cancel a job that waits or runs; asking again changes nothing."""
+    database = state_of(request).database
+    with database.writing() as session:
+        ask_cancel(session, actor, job_id)
+    with database.reading() as session:
+        return job_detail(session, job_id)
+
+
+@router.post("/{job_id}/retry")
+def retry(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
+    """Have a job that did not succeed done once more."""
+    database = state_of(request).database
+    with database.writing() as session:
+        ask_retry(session, actor, job_id)
+    with database.reading() as session:
+        return job_detail(session, job_id)
