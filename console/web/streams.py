@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi.responses import StreamingResponse
 
-__all__ = ["STREAM_S", "event_text", "last_event_id", "stream_response"]
+__all__ = ["STREAM_S", "event_text", "stream_response"]
 
 STREAM_S = 240.0
 """How long one stream lasts; then the browser comes again and says where it was."""
@@ -18,12 +17,6 @@ def event_text(data: object, *, identity: int | None = None, event: str | None =
     """One event, its data as JSON."""
     head = (f"event: {event}\n" if event else "") + (f"id: {identity}\n" if identity is not None else "")
     return f"{head}data: {json.dumps(data, separators=(',', ':'))}\n\n"
-
-
-def last_event_id(headers: Any) -> int | None:
-    """Where a browser that comes again was, or None when it comes for the first time or says nonsense."""
-    told = headers.get("last-event-id", "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
 
 
 def stream_response(events: AsyncIterator[str]) -> StreamingResponse:
