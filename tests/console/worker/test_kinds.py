@@ -1,8 +1,11 @@
-"""What verify, remove and drill do, without the process around them."""
+"""What build, verify, remove and drill do, without the process around them."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +13,13 @@ from sqlalchemy import select
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.engines.recording import record_engine
-from roundhouse.console.jobs import NewJob, Worklist, enqueue
-from roundhouse.console.models import Deployment, EngineRecord, EngineReplica, Worker
+from roundhouse.console.jobs import LeaseLostError, NewJob, Worklist, enqueue
+from roundhouse.console.models import Deployment, EngineRecord, EngineReplica, Job, Worker
+from roundhouse.console.models_allowed import AllowedModels
 from roundhouse.console.worker.kinds import run_kind
 from roundhouse.console.worker.order import WorkOrder
 from roundhouse.console.worker.task import Task, TaskFailedError, TaskStoppedError
@@ -77,6 +82,52 @@ def engine(desk: Desk, tiny_engine: Engine) -> Engine:
     with desk.database.writing() as session:
         record_engine(session, engine, HOST, desk.home)
     return engine
+
+
+def a_build(desk: Desk, model: Path, **keys: Any) -> Task:
+    recipe = {"model": str(model), "max_batch_size": 2, "max_seq_len": 64, "calibration": {"samples": 1}, **keys}
+    task = desk.task("build", recipe=recipe)
+    task.models = AllowedModels([model.parent], desk.home)
+    return task
+
+
+def test_a_build_writes_engine_and_rows_at_once(desk: Desk, tiny_model: Callable[[str], Path]) -> None:
+    task = a_build(desk, tiny_model("llama"), name="mine")
+    result = run_kind(task)
+    assert result == {"engine_id": EngineStore(desk.home).find("mine").manifest.id, "new": True}
+    replica = desk.replica()
+    assert replica is not None
+    assert (replica.engine_id, replica.host, replica.state) == (result["engine_id"], HOST, "present")
+    with desk.database.reading() as session:
+        assert session.get_one(Job, task.claim.job_id).engine_id == result["engine_id"]
+    again = a_build(desk, tiny_model("llama"), name="mine")
+    assert run_kind(again) == {**result, "new": False}
+    with desk.database.reading() as session:
+        assert session.get_one(Job, again.claim.job_id).engine_id == result["engine_id"]
+    for each in (task, again):
+        each.close()
+
+
+def test_a_build_that_lost_its_lease_moves_no_engine_to_its_place(
+    desk: Desk, tiny_model: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = a_build(desk, tiny_model("llama"))
+    begin = task.begin_stage
+
+    def lose_it_at_the_last_stage(name: str, what: str) -> None:
+        begin(name, what)
+        if name == "publish":
+            later = Worklist(desk.database, lambda: utc_now() + timedelta(minutes=1))
+            assert later.give_up_abandoned() == [task.claim.job_id]
+
+    monkeypatch.setattr(task, "begin_stage", lose_it_at_the_last_stage)
+    with pytest.raises(LeaseLostError):
+        run_kind(task)
+    task.close()
+    assert [each for each in desk.home.engines.glob("*") if each.name[0] != "."] == []
+    assert [each for each in desk.home.engines.glob(".building/*") if each.is_dir()] == []
+    with desk.database.reading() as session:
+        assert session.scalars(select(EngineRecord)).all() == []
 
 
 def test_verify_writes_down_that_all_is_well(desk: Desk, engine: Engine) -> None:
@@ -142,7 +193,7 @@ def test_remove_refuses_what_runs_or_is_deployed(desk: Desk, engine: Engine) -> 
                 created_by="ann",
                 created_at=now,
                 changed_at=now,
-            )  # fmt: skip
+            )
         )
     with pytest.raises(UsageError, match="is deployed here: chat"):
         desk.run("remove", engine_id=engine.manifest.id)
