@@ -41,7 +41,9 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
-def add_engine(database: Database, home: Home, *, id_: str = ENGINE_ID, name: str = "tiny", engine: Engine | None = None) -> None:
+def add_engine(
+    database: Database, home: Home, *, id_: str = ENGINE_ID, name: str = "tiny", engine: Engine | None = None
+) -> None:
     """An engine that lies in this home, by its rows."""
     now = utc_now()
     record = EngineRecord(
@@ -64,7 +66,14 @@ def add_engine(database: Database, home: Home, *, id_: str = ENGINE_ID, name: st
         recorded_at=now,
     )
     replica = EngineReplica(
-        engine_id=record.id, host=HOST, home=str(home.path), folder="f", state="present", problem=None, found_at=now, verified_at=None
+        engine_id=record.id,
+        host=HOST,
+        home=str(home.path),
+        folder="f",
+        state="present",
+        problem=None,
+        found_at=now,
+        verified_at=None,
     )
     with database.writing() as session:
         session.add(record)
@@ -158,7 +167,7 @@ class Workshop:
             return [(row.number, row.text) for row in rows]
 
 
-START = f"""
+START = """
 import sys
 from pathlib import Path
 from roundhouse.console.supervisor.folder import DeploymentFolder
