@@ -28,11 +28,12 @@ def sample(**values: float) -> Sample:
 
 
 def test_every_metric_is_read_under_its_own_name() -> None:
-    found = sample_of(text("other") + text(roundhouse_kv_pages_free=77), "m")
+    found = sample_of(text("other") + text(roundhouse_kv_pages_free=77, roundhouse_guard_alive=1), "m")
     assert found is not None
     places = {name: place for place, (name, *_) in enumerate(METRICS)}
     assert found.running == places["roundhouse_requests_running"]
     assert found.pages_free == 77
+    assert found.guard_alive
     assert found.pages_quarantined == places["roundhouse_kv_pages_quarantined"]
     assert found.tag_mismatches == places["roundhouse_tag_mismatches_total"]
     assert (found.ttft_sum, found.ttft_count) == (2.5, 5)

@@ -63,8 +63,7 @@ def test_the_forms_of_tool_calls_are_those_that_there_are() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["deployments.settings", "deployments.actions", "deployments.queries", "deployments.snippets", "deployments.watch"]
-    + ["integrity.queries", "supervisor.process", "access.sealing"],
+    ["deployments.actions", "deployments.queries", "deployments.snippets", "deployments.watch", "integrity.queries"],
 )
 def test_nothing_heavy_comes_with_it(module: str) -> None:
     code = (
