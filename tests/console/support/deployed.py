@@ -23,7 +23,7 @@ def add_engine(session: Session, identity: str = "0123456789abcdef", *, host: st
     fields: dict[str, Any] = {
         "id": identity, "name": f"engine-{identity[:4]}", "model": "tiny", "target": "torch", "role": "aggregated",
         "weights": "bf16", "group_size": None, "kv_cache": "bf16", "total_bytes": 2**20, "base_bytes": 2**20,
-        "checkpoint_bytes": 2**20, "kv_tokens": 2048, "top1_agreement": 1.0, "kl": 0.0, "manifest": {"recipe": {"guard": "tags"}},
+        "checkpoint_bytes": 2**20, "kv_tokens": 2048, "top1_agreement": 1.0, "kl": 0.0, "manifest": {"recipe": {}},
         "created_at": now, "recorded_at": now,
     }  # fmt: skip
     engine = EngineRecord(**(fields | changes))
