@@ -7,8 +7,11 @@ from fastapi import FastAPI
 from . import health
 from .api import builds as builds_api
 from .api import deployments as deployments_api
+from .api import drills as drills_api
 from .api import engines as engines_api
+from .api import integrity as integrity_api
 from .api import jobs as jobs_api
+from .api import overview as overview_api
 from .api import plans as plans_api
 from .pages import (
     builds,
@@ -48,7 +51,7 @@ _PAGES = (
     drills,
     integrity,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api)
+_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api, drills_api, integrity_api, overview_api)
 
 
 def add_routes(app: FastAPI) -> None:
