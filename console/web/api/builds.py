@@ -36,7 +36,7 @@ class BuildRequest(BaseModel):
 class BuildsWanted(BaseModel):
     """Which builds are listed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
 
     state: str = ""
     text: str = ""
