@@ -1,8 +1,9 @@
-"""Following something that changes: a look again and again, and events about what is new."""
+"""Server-sent events: what changes is told as it changes, and a browser that comes back goes on where it was."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,11 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from .streams import STREAM_S, event_text, stream_response
-
-__all__ = ["Event", "Look", "follow", "last_seen"]
+__all__ = ["Event", "EventStream", "Look", "follow", "last_seen"]
 
 _EVERY_S = 1.0
 _QUIET_S = 15.0
+_LONGEST_S = 300.0
 _MOST_DIGITS = 18
 
 
@@ -33,8 +33,10 @@ class Event:
 
     @property
     def encoded(self) -> str:
-        """As it is sent."""
-        return event_text(self.data, identity=self.id, event=self.name)
+        """As it is sent. JSON has no line break of its own."""
+        head = "" if self.name is None else f"event: {self.name}\n"
+        head += "" if self.id is None else f"id: {self.id}\n"
+        return f"{head}data: {json.dumps(self.data, separators=(',', ':'))}\n\n"
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,23 @@ class Look:
     """Whether nothing more will come."""
 
 
-def follow(look: Callable[[int], Look], after: int) -> StreamingResponse:
+class EventStream(StreamingResponse):
+    """Events as they come; ends at once when whoever listens is gone."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str]) -> None:
+        super().__init__(events, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
+
+
+def follow(look: Callable[[int], Look], after: int) -> EventStream:
     """Look again and again, and tell what is new; for some minutes, after which the browser comes back by itself.
 
     Args:
         look: called in a thread with the id of the last event that was told; must hold nothing when it returns.
         after: that id for the first look.
     """
-    return stream_response(_following(look, after))
+    return EventStream(_following(look, after))
 
 
 def last_seen(request: Request) -> int:
@@ -64,7 +75,7 @@ def last_seen(request: Request) -> int:
 
 async def _following(look: Callable[[int], Look], after: int) -> AsyncIterator[str]:
     yield "retry: 1000\n\n"
-    end = time.monotonic() + STREAM_S
+    end = time.monotonic() + _LONGEST_S
     told = time.monotonic()
     while time.monotonic() < end:
         found = await run_in_threadpool(look, after)

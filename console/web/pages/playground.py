@@ -17,10 +17,9 @@ from ...playground.form import PlaygroundForm
 from ...playground.question import Question
 from ...playground.turns import Turn, ask_all, conversation_json, conversation_of
 from ...playground.upstream import Upstream, choice_of, choices, find_upstream
-from ..events import Event
+from ..events import Event, EventStream
 from ..page import Page
 from ..state import state_of
-from ..streams import stream_response
 from ..who import Deployer, Reading, needs
 
 __all__ = ["router"]
@@ -41,7 +40,7 @@ def playground(page: Page, session: Reading, chosen: Chosen = "", beside: Beside
 async def chat(request: Request, deployment_id: str, question: Question, _: Deployer) -> Response:
     """Ask one deployment; its answer comes as events. When whoever asks goes away, so does the request behind it."""
     upstream = await run_in_threadpool(_find, request, deployment_id)
-    return stream_response(_events(upstream, question))
+    return EventStream(_events(upstream, question))
 
 
 @router.post("")

@@ -15,6 +15,7 @@ from roundhouse.console.models import Deployment, DeploymentLogLine, DeploymentS
 
 HOST = socket.gethostname()
 HOME = "/srv/roundhouse"
+MACHINE = {"name": "a CPU", "kind": "cpu", "cores": 2, "total_memory": 2**34, "free_memory": 2**33}
 
 
 def add_engine(session: Session, identity: str = "0123456789abcdef", *, host: str = HOST, **changes: Any) -> EngineRecord:
@@ -39,7 +40,7 @@ def add_replica(session: Session, engine_id: str, host: str) -> None:
     session.add(EngineReplica(engine_id=engine_id, folder=f"{HOME}/engines/x", state="present", found_at=now, **place))
     if session.get(Worker, host) is None:
         session.add(
-            Worker(id=host, host=host, home=HOME, pid=1, versions={}, targets=["torch"], hardware={}, disk_free=2**40,
+            Worker(id=host, host=host, home=HOME, pid=1, versions={}, targets=["torch"], hardware=MACHINE, disk_free=2**40,
                    disk_total=2**41, started_at=now, seen_at=now)
         )  # fmt: skip
     session.flush()

@@ -80,7 +80,7 @@ def test_a_deployment_does_not_wait_for_a_build(bench: Bench) -> None:
     build = bench.do("wait")
     bench.at_stage(build, "waiting")
     behind = bench.do("stages", say="")
-    # Neither of these kinds is registered in the child: it fails, which it can only do when it was taken.
+    # There is no such deployment: it fails, which it can only do when it was taken.
     assert bench.ended(bench.ask("undeploy")).state == "failed"
     assert (bench.look(build).state, bench.look(behind).state) == ("running", "queued")
     bench.cancel(build)

@@ -10,8 +10,6 @@ import pytest
 from sqlalchemy import select
 
 from roundhouse.build.store import EngineStore
-from roundhouse.console.builds.new_build import build_job
-from roundhouse.console.jobs import enqueue
 from roundhouse.console.models import EngineRecord, EngineReplica
 
 from .conftest import Bench, eventually
@@ -27,8 +25,7 @@ ModelMaker = Callable[[str], Path]
 
 def ask(bench: Bench, model: ModelMaker, **keys: object) -> int:
     recipe = {"model": str(model("llama")), "max_batch_size": 2, "max_seq_len": 64, "calibration": {"samples": 1}, **keys}
-    with bench.database.writing() as session:
-        return enqueue(session, build_job(recipe, requested_by="ann")).id
+    return bench.ask("build", payload={"recipe": recipe}, target="torch", most_attempts=2)
 
 
 def test_a_build_succeeds_with_stages_a_log_and_rows(bench: Bench, tiny_model: ModelMaker) -> None:
