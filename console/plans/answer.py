@@ -11,7 +11,7 @@ from roundhouse.errors import RoundhouseError, UsageError
 
 from ..models_allowed import AllowedModels
 from .devices import Device, Devices
-from .form import FormProblemsError, PlanForm
+from .form import FIELDS, FormProblemsError, PlanForm
 from .look_up import look_up_here
 
 __all__ = ["PlanAnswer", "answer_to", "plan_here"]
@@ -54,7 +54,8 @@ def answer_to(form: PlanForm, devices: Devices, models: AllowedModels) -> PlanAn
     except FormProblemsError as error:
         problems |= error.problems
     if problems or device is None:
-        return PlanAnswer(form, device, problems=problems, hints=hints)
+        ordered = {name: problems[name] for name in FIELDS if name in problems}
+        return PlanAnswer(form, device, problems=ordered, hints=hints)
     try:
         plan = plan_here(recipe, device, models, request_tokens=request_tokens, price_per_gpu_hour=price)
     except RoundhouseError as error:

@@ -48,6 +48,12 @@ class Devices:
         """The device when nobody names one."""
         return self.known[0]
 
+    @property
+    def groups(self) -> dict[DeviceGroup, tuple[Device, ...]]:
+        """All of them by where they are."""
+        groups = dict.fromkeys(device.group for device in self.known)
+        return {group: tuple(device for device in self.known if device.group == group) for group in groups}
+
     def called(self, key: str | None) -> Device:
         """The device with this key; a GPU of the table by any part of its name that no other has.
 

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from . import health
 from .api import builds as builds_api
+from .api import deployments as deployments_api
 from .api import drills as drills_api
 from .api import engines as engines_api
 from .api import integrity as integrity_api
@@ -14,6 +15,10 @@ from .api import overview as overview_api
 from .api import plans as plans_api
 from .pages import (
     builds,
+    deployment_actions,
+    deployment_form,
+    deployment_streams,
+    deployments,
     drills,
     engine_actions,
     engines,
@@ -38,11 +43,15 @@ _PAGES = (
     job_log,
     engines,
     engine_actions,
+    deployment_form,
+    deployments,
+    deployment_actions,
+    deployment_streams,
     playground,
     drills,
     integrity,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api, drills_api, integrity_api, overview_api)
+_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api, drills_api, integrity_api, overview_api)
 
 
 def add_routes(app: FastAPI) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from roundhouse.build.recipe import recipe_from
@@ -17,11 +17,11 @@ from ...paging import Paged
 from ..page import ListPage
 from ..state import state_of
 from ..who import Builder, Reading, needs
+from .asked import IdempotencyKey
 
-__all__ = ["BuildRequest", "IdempotencyKey", "router"]
+__all__ = ["BuildRequest", "router"]
 
 router = APIRouter(prefix="/api/v1/builds", tags=["builds"])
-IdempotencyKey = Annotated[str | None, Header(min_length=8, max_length=200)]
 
 
 class BuildRequest(BaseModel):
@@ -36,7 +36,7 @@ class BuildRequest(BaseModel):
 class BuildsWanted(BaseModel):
     """Which builds are listed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
 
     state: str = ""
     text: str = ""
@@ -51,7 +51,7 @@ def ask(
     state = state_of(request)
     recipe = recipe_from(wanted.recipe)
     with state.database.writing() as session:
-        job_id = ask_build(session, actor, recipe, state.models, idempotency_key).id
+        job_id = ask_build(session, actor, recipe, state.models, idempotency_key or None).id
     response.headers["location"] = f"/api/v1/jobs/{job_id}"
     with state.database.reading() as session:
         return job_detail(session, job_id)
