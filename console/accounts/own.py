@@ -94,7 +94,9 @@ def make_token(session: Session, actor: Actor, name: str, scopes: Sequence[str],
     if beyond := [scope for scope in token.scopes if not actor.may(scope)]:  # type: ignore[arg-type]  # a scope by now
         raise FieldError("scopes", f"a {actor.role} may not {beyond[0]}, and neither may their tokens")
     audit(session, actor, "token.make", "token", str(token.id), name=token.name, scopes=token.scopes, days=days)
-    return NewToken(token=TokenRow.model_validate({field: getattr(token, field) for field in TokenRow.model_fields}), secret=secret)
+    return NewToken(
+        token=TokenRow.model_validate({field: getattr(token, field) for field in TokenRow.model_fields}), secret=secret
+    )
 
 
 def revoke_own_token(session: Session, actor: Actor, token_id: int) -> None:
@@ -113,7 +115,7 @@ def revoke_own_token(session: Session, actor: Actor, token_id: int) -> None:
         audit(session, actor, "token.revoke", "token", str(token.id), name=token.name, owner=actor.name)
 
 
-def _usable(actor: Actor) -> Select[tuple[int]]:
+def _usable(actor: Actor) -> Select[int]:
     own = (ApiToken.user_id == actor.user_id, ApiToken.revoked_at.is_(None))
     return select(ApiToken.id).where(*own, or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > utc_now()))
 

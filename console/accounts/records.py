@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from ..access.actor import Scope
 from ..database.base import utc_now
 from ..models import Role
+from .browser_names import browser_name
 
 __all__ = ["AccountState", "LoginRow", "NewToken", "TokenRow", "TokenState", "UserFilter", "UserRow", "WhoAmI"]
 
@@ -65,6 +66,12 @@ class LoginRow(_Record):
     """As it calls itself."""
     is_this_one: bool
     """Whether the list is being read in it."""
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know it
+    @property
+    def browser_name(self) -> str:
+        """``Firefox on Linux``."""
+        return browser_name(self.browser)
 
 
 class TokenRow(_Record):
