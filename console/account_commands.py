@@ -17,6 +17,7 @@ from .command_options import DatabaseOption
 
 if TYPE_CHECKING:
     from .access.actor import Actor
+    from .accounts.records import UserRow
     from .database.database import Database
 
 __all__ = ["users_commands"]
@@ -41,7 +42,7 @@ def list_users(database: DatabaseOption = None, home: HomeOption = None, json: J
     from .accounts.records import UserFilter
     from .paging import PageOf
 
-    users = []
+    users: list[UserRow] = []
     with opened.reading() as session:
         number = 1
         while (part := query(session, UserFilter(), PageOf(number=number, size=200))).items:

@@ -8,7 +8,7 @@ come from the loopback address too, so an address is nobody's name. Prometheus s
 name                                             labels                        what
 ===============================================  ============================  ================================================
 ``roundhouse_console_requests_total``            method, route, status         answers; ``route`` as the code writes it
-``roundhouse_console_request_seconds``           method, route                 histogram: from a request to the first of its answer
+``roundhouse_console_request_seconds``           method, route                 histogram: until the answer begins
 ``roundhouse_jobs``                              kind, state                   jobs
 ``roundhouse_workers``                           state                         workers that are alive, and that are gone
 ``roundhouse_deployments``                       state                         deployments
