@@ -16,7 +16,7 @@ from ..models import ApiToken, LoginSession, User
 from ..paging import Paged, PageOf, paged_rows
 from .records import LoginRow, TokenRow, UserFilter, UserRow, WhoAmI
 
-__all__ = ["find_user", "list_users", "logins_of", "tokens_of", "who_am_i"]
+__all__ = ["find_token", "find_user", "list_users", "logins_of", "tokens_of", "who_am_i"]
 
 _MOST_TOKENS = 500
 """Shown of one account, the newest first."""
@@ -75,6 +75,19 @@ def tokens_of(session: Session, user_id: int) -> tuple[TokenRow, ...]:
     columns = [getattr(ApiToken, name) for name in TokenRow.model_fields]
     own = select(*columns).where(ApiToken.user_id == user_id).order_by(ApiToken.id.desc()).limit(_MOST_TOKENS)
     return tuple(TokenRow(**row._mapping) for row in session.execute(own))
+
+
+def find_token(session: Session, user_id: int, token_id: int) -> TokenRow:
+    """One token of an account.
+
+    Raises:
+        NotFoundError: the account has none of this number.
+    """
+    columns = [getattr(ApiToken, name) for name in TokenRow.model_fields]
+    row = session.execute(select(*columns).where(ApiToken.id == token_id, ApiToken.user_id == user_id)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"this account has no token {token_id}")
+    return TokenRow(**row._mapping)
 
 
 def who_am_i(actor: Actor) -> WhoAmI:

@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from ...access.actor import SCOPES, Actor
 from ...accounts.own import change_own_password, end_other_logins, end_own_login, make_token, revoke_own_token
-from ...accounts.queries import logins_of, tokens_of, who_am_i
+from ...accounts.queries import find_token, logins_of, tokens_of, who_am_i
 from ...errors import FieldError
 from ..access_lists import RowId
 from ..cookies import keep_login
@@ -98,6 +98,13 @@ def new_token(
         typed: dict[str, object] = {"name": name, "scopes": scopes, "days": days}
         return _show(page, session, actor, 422, {f"token-{error.field}": error.message}, typed)
     return page("account/token.html", 201, made=made, console=str(request.base_url).rstrip("/"))
+
+
+@router.get("/tokens/{token_id}/revoke")
+def ask_to_revoke(page: Page, session: Reading, actor: OwnAccount, token_id: RowId) -> Response:
+    """Ask once whether to end a token of one's own."""
+    found = find_token(session, actor.user_id, token_id)
+    return page("account/revoke.html", token=found, owner=actor.name, back="/account")
 
 
 @router.post("/tokens/{token_id}/revoke")

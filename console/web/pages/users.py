@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from ...accounts.actions import add_user, change_role, end_logins, reset_password, revoke_token_of, set_enabled
-from ...accounts.queries import find_user, list_users, logins_of, tokens_of
+from ...accounts.queries import find_token, find_user, list_users, logins_of, tokens_of
 from ...accounts.records import UserFilter
 from ...errors import FieldError
 from ...models import Role
@@ -103,6 +103,13 @@ def log_out(request: Request, actor: Admin, name: str) -> Response:
     with state_of(request).database.writing() as session:
         ended = end_logins(session, actor, name)
     return redirect(_path(name), f"{name} is logged out everywhere ({ended} logins).")
+
+
+@router.get("/{name}/tokens/{token_id}/revoke", dependencies=[needs("admin")])
+def ask_to_revoke(page: Page, session: Reading, name: str, token_id: RowId) -> Response:
+    """Ask once whether to end one of its tokens."""
+    found = find_token(session, find_user(session, name).id, token_id)
+    return page("account/revoke.html", token=found, owner=name, back=_path(name))
 
 
 @router.post("/{name}/tokens/{token_id}/revoke")
