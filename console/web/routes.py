@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from . import health
+from . import health, metrics
+from .api import account as account_api
+from .api import audit as audit_api
 from .api import builds as builds_api
 from .api import deployments as deployments_api
 from .api import drills as drills_api
@@ -13,7 +15,12 @@ from .api import integrity as integrity_api
 from .api import jobs as jobs_api
 from .api import overview as overview_api
 from .api import plans as plans_api
+from .api import settings as settings_api
+from .api import users as users_api
+from .api import workers as workers_api
 from .pages import (
+    account,
+    audit,
     builds,
     deployment_actions,
     deployment_form,
@@ -29,12 +36,16 @@ from .pages import (
     new_build,
     plan,
     playground,
+    settings,
+    users,
+    workers,
 )
 
 __all__ = ["add_routes"]
 
 _PAGES = (
     health,
+    metrics,
     login,
     home,
     plan,
@@ -50,8 +61,27 @@ _PAGES = (
     playground,
     drills,
     integrity,
+    workers,
+    users,
+    account,
+    audit,
+    settings,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api, drills_api, integrity_api, overview_api)
+_API = (
+    plans_api,
+    builds_api,
+    jobs_api,
+    engines_api,
+    deployments_api,
+    drills_api,
+    integrity_api,
+    overview_api,
+    workers_api,
+    users_api,
+    account_api,
+    audit_api,
+    settings_api,
+)
 
 
 def add_routes(app: FastAPI) -> None:
