@@ -5,15 +5,22 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from ...overview.queries import overview
 from ..page import Page
-from ..who import needs
+from ..who import Reading, needs
 
 __all__ = ["router"]
 
-router = APIRouter()
+router = APIRouter(dependencies=[needs("read")])
 
 
-@router.get("/", dependencies=[needs("read")])
-def home(page: Page) -> Response:
+@router.get("/")
+def home(page: Page, session: Reading) -> Response:
     """The home page."""
-    return page("home.html")
+    return page("home.html", overview=overview(session))
+
+
+@router.get("/home/live")
+def live(page: Page, session: Reading) -> Response:
+    """What is on it by now, for a page that follows it."""
+    return page.fragment("home_live.html", overview=overview(session))

@@ -1,0 +1,149 @@
+"""What somebody should look at, and where: each is gone again when it was dealt with, or after some days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
+
+from ..jobs.liveness import GONE_AFTER
+from ..models import Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job, JobKind, Worker
+from .records import AttentionItem, HostDisk
+
+__all__ = ["hosts_of", "needs_attention"]
+
+_DAYS = timedelta(days=7)
+_A_DAY = timedelta(days=1)
+_MOST = 10
+"""Of each sort."""
+_LOW_DISK, _LOW_SHARE = 50 * 2**30, 0.1
+"""A disk is low with less than so many bytes, or less than this share of a small one."""
+_VERBS: dict[JobKind, str] = {"build": "Building", "verify": "Verifying", "remove": "Removing", "drill": "The drill on"}
+
+
+def needs_attention(session: Session, workers: list[Worker], now: datetime) -> tuple[AttentionItem, ...]:
+    """Everything, the latest first. Four statements.
+
+    Args:
+        session: where to read.
+        workers: from :func:`hosts_of`.
+        now: this moment.
+    """
+    found = [
+        *_jobs(session, now),
+        *_deployments(session),
+        *_copies(session),
+        *_events(session, now),
+        *_workers(workers, now),
+    ]
+    return tuple(sorted(found, key=lambda item: item.at or now, reverse=True))
+
+
+def hosts_of(session: Session, now: datetime) -> tuple[list[Worker], tuple[HostDisk, ...]]:
+    """The workers that were there in the last days, and the disks of those that are there: one statement."""
+    wanted = select(Worker).where(Worker.ended_at.is_(None), Worker.seen_at > now - _DAYS).order_by(Worker.host, Worker.seen_at)
+    workers = list(session.scalars(wanted))
+    alive = {(each.host, each.home): each for each in workers if _is_there(each, now)}
+    disks = (HostDisk(host=each.host, free=each.disk_free, total=each.disk_total, is_low=_is_low(each)) for each in alive.values())
+    return workers, tuple(disks)
+
+
+def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
+    """Failed and interrupted ones that nobody asked for again. What a deployment came to is told of the deployment."""
+    again = aliased(Job)
+    same = (again.kind == Job.kind, again.subject == Job.subject, again.id > Job.id)
+    repeated = select(again.id).where(*same, again.state.in_(("queued", "running", "succeeded"))).exists()
+    ended = (Job.state.in_(("failed", "interrupted")), Job.ended_at > now - _DAYS, Job.kind.in_(tuple(_VERBS)))
+    columns = (Job.id, Job.kind, Job.state, Job.subject, Job.error, Job.ended_at)
+    for row in session.execute(select(*columns).where(*ended, ~repeated).order_by(Job.id.desc()).limit(_MOST)):
+        failed = row.state == "failed"
+        yield AttentionItem(
+            key=f"job-{row.id}",
+            tone="bad" if failed else "warn",
+            what=f"{_VERBS[row.kind]} {row.subject} {'failed' if failed else 'was interrupted'}",
+            detail=row.error,
+            at=row.ended_at,
+            href=f"/integrity/drills/{row.id}" if row.kind == "drill" else f"/builds/{row.id}",
+            to_do="report" if row.kind == "drill" else "log, retry",
+        )
+
+
+def _deployments(session: Session) -> Iterator[AttentionItem]:
+    columns = (Deployment.id, Deployment.name, Deployment.state, Deployment.reason, Deployment.changed_at)
+    ended = select(*columns).where(Deployment.state.in_(("failed", "dead"))).order_by(Deployment.changed_at.desc())
+    for row in session.execute(ended.limit(_MOST)):
+        yield AttentionItem(
+            key=f"deployment-{row.id}",
+            tone="bad",
+            what=f"Deployment {row.name} {'failed' if row.state == 'failed' else 'died'}",
+            detail=row.reason,
+            at=row.changed_at,
+            href=f"/deployments/{row.id}",
+            to_do="log",
+        )
+
+
+def _copies(session: Session) -> Iterator[AttentionItem]:
+    columns = (EngineReplica.id, EngineReplica.engine_id, EngineReplica.host, EngineReplica.problem, EngineRecord.name)
+    damaged = select(*columns).join(EngineRecord, EngineRecord.id == EngineReplica.engine_id)
+    for row in session.execute(damaged.where(EngineReplica.state == "damaged").order_by(EngineReplica.id.desc()).limit(_MOST)):
+        yield AttentionItem(
+            key=f"copy-{row.id}",
+            tone="bad",
+            what=f"Engine {row.name} is damaged on {row.host}",
+            detail=row.problem,
+            at=None,
+            href=f"/engines/{row.engine_id}?tab=replicas",
+            to_do="look, delete",
+        )
+
+
+def _events(session: Session, now: datetime) -> Iterator[AttentionItem]:
+    lately = select(func.count(), func.max(IntegrityRecord.at)).where(IntegrityRecord.at > now - _A_DAY)
+    count, latest = session.execute(lately).one()
+    if count:
+        rows = "1 row was" if count == 1 else f"{count:,} rows were"
+        yield AttentionItem(
+            key="integrity",
+            tone="bad",
+            what=f"{rows} stopped by a page check in the last 24 hours",
+            detail="Somebody's page was not theirs, or not what was written into it.",
+            at=latest,
+            href="/integrity",
+            to_do="events",
+        )
+
+
+def _workers(workers: list[Worker], now: datetime) -> Iterator[AttentionItem]:
+    latest = {(each.host, each.home): each for each in workers}  # by their last heartbeat, the latest last
+    for each in latest.values():
+        if not _is_there(each, now):
+            yield AttentionItem(
+                key=f"worker-{each.id}",
+                tone="warn",
+                what=f"The worker on {each.host} is gone",
+                detail=f"Its home is {each.home}; jobs that only it can do wait.",
+                at=each.seen_at,
+                href="/workers",
+                to_do="workers",
+            )
+        elif _is_low(each):
+            yield AttentionItem(
+                key=f"disk-{each.id}",
+                tone="warn",
+                what=f"The disk of {each.host} is nearly full",
+                detail=f"{each.disk_free / 2**30:,.1f} of {each.disk_total / 2**30:,.0f} GiB are free where its home is.",
+                at=None,
+                href=f"/engines?host={each.host}&sort=-size",
+                to_do="largest engines",
+            )
+
+
+def _is_there(worker: Worker, now: datetime) -> bool:
+    return worker.seen_at > now - GONE_AFTER
+
+
+def _is_low(worker: Worker) -> bool:
+    return worker.disk_free < min(_LOW_DISK, worker.disk_total * _LOW_SHARE)
