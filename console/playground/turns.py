@@ -34,6 +34,8 @@ class Shown(_Kept):
     problem: Problem | None = None
     stopped: bool = False
     """Whether somebody stopped it."""
+    ttft_s: float | None = None
+    """As the browser saw it; the only thing known of an answer that was stopped."""
 
 
 class Turn(_Kept):

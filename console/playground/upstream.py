@@ -30,7 +30,7 @@ class Choice:
     chat: bool
     """False: it continues texts."""
     answers: bool
-    """Whether it would answer now."""
+    """Whether it can be asked at all; one that is not ready may refuse."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def choices(session: Session) -> tuple[Choice, ...]:
     """Every deployment that is there, ready ones first: one statement."""
     found = session.scalars(select(Deployment).where(Deployment.state.in_(LIVE_STATES)).order_by(Deployment.created_at.desc()))
     listed = [_choice(each) for each in found]
-    return tuple(sorted(listed, key=lambda each: not each.answers))
+    return tuple(sorted(listed, key=lambda each: (each.state != "ready", not each.answers)))
 
 
 def choice_of(session: Session, deployment_id: str) -> Choice | None:
@@ -90,7 +90,8 @@ def find_upstream(session: Session, deployment_id: str, home: Home) -> Upstream:
 
 def _choice(found: Deployment) -> Choice:
     endpoints = found.endpoints or {}
-    return Choice(found.id, found.name, found.state, found.host, bool(endpoints.get("chat", True)), found.state == "ready")
+    answers = bool(endpoints) and found.state in LIVE_STATES
+    return Choice(found.id, found.name, found.state, found.host, bool(endpoints.get("chat", True)), answers)
 
 
 def _is_loopback(url: str) -> bool:

@@ -87,7 +87,8 @@ async def _following(look: Callable[[int], Look], after: int) -> AsyncIterator[s
             return
         if found.events:
             told = time.monotonic()
-        elif time.monotonic() - told > _QUIET_S:  # proxies close what is silent
+            continue  # a long log comes in several looks
+        if time.monotonic() - told > _QUIET_S:  # proxies close what is silent
             told = time.monotonic()
             yield ":\n\n"
         await asyncio.sleep(_EVERY_S)

@@ -6,11 +6,16 @@ from fastapi import FastAPI
 
 from . import health
 from .api import builds as builds_api
+from .api import deployments as deployments_api
 from .api import engines as engines_api
 from .api import jobs as jobs_api
 from .api import plans as plans_api
 from .pages import (
     builds,
+    deployment_actions,
+    deployment_form,
+    deployment_streams,
+    deployments,
     drills,
     engine_actions,
     engines,
@@ -35,11 +40,15 @@ _PAGES = (
     job_log,
     engines,
     engine_actions,
+    deployment_form,
+    deployments,
+    deployment_actions,
+    deployment_streams,
     playground,
     drills,
     integrity,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api)
+_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api)
 
 
 def add_routes(app: FastAPI) -> None:

@@ -69,8 +69,10 @@ class Playground {
     const node = text.appendChild(document.createTextNode(""));
     text.classList.add("answer-waiting");
     const question = { messages: history(before, id, turn.prompt), parameters: this.parameters() };
+    const asked = performance.now();
     await ask(id, question, this.form.elements.form_token.value, this.aborting.signal, {
       words: (words) => {
+        shown.ttft_s ??= (performance.now() - asked) / 1000;
         const follow = this.atEnd();
         text.classList.remove("answer-waiting");
         shown.text += words;
@@ -166,7 +168,7 @@ function history(turns, id, prompt) {
   return [...messages, { role: "user", content: prompt }];
 }
 
-function fill(place, { text, done, problem, stopped }) {
+function fill(place, { text, done, problem, stopped, ttft_s: ttft }) {
   const words = place.querySelector("[data-text]");
   words.classList.remove("answer-waiting");
   words.textContent = text;
@@ -176,14 +178,22 @@ function fill(place, { text, done, problem, stopped }) {
   }
   if (!done && !stopped) return;
   const facts = {
-    ttft: written(done?.ttft_s, duration),
+    ttft: written(done?.ttft_s ?? ttft, duration),
     rate: written(done?.tokens_per_s, number),
-    tokens: written(done?.tokens, (count) => grouped(count, 0)),
-    prompt: written(done?.prompt_tokens, (count) => grouped(count, 0)) + (done?.cached_tokens ? ` (${grouped(done.cached_tokens, 0)} cached)` : ""),
+    tokens: written(done?.tokens, count),
+    prompt: written(done?.prompt_tokens, count) + (done?.cached_tokens ? ` (${count(done.cached_tokens)} cached)` : ""),
     reason: stopped ? "stopped by you" : REASONS[done.finish_reason] ?? done.finish_reason,
   };
-  for (const element of place.querySelectorAll("[data-fact]")) element.textContent = facts[element.dataset.fact];
+  for (const element of place.querySelectorAll("[data-fact]")) {
+    element.textContent = facts[element.dataset.fact];
+    // Whoever stops an answer is told no counts: they come with its end.
+    element.parentElement.hidden = stopped && facts[element.dataset.fact] === "—";
+  }
   place.querySelector("[data-facts]").hidden = false;
+}
+
+function count(value) {
+  return grouped(value, 0);
 }
 
 function written(value, write) {

@@ -1,0 +1,62 @@
+"""What a deployment would run with, and what could not work, said before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from roundhouse.build.engine import Engine, Manifest
+from roundhouse.build.hardware import Hardware
+from roundhouse.errors import UsageError
+from roundhouse.serve.settings import EngineSettings, Overrides
+
+__all__ = ["Foreseen", "foresee"]
+
+
+class Foreseen(BaseModel):
+    """What it would be."""
+
+    model_config = ConfigDict(frozen=True)
+
+    settings: EngineSettings | None
+    """None where it cannot run, or nothing can be said."""
+    weight_bytes: int
+    memory: Hardware | None
+    """Of the host, as its worker told when it started."""
+    problem: str | None = None
+    """Why it cannot run there."""
+    hint: str | None = None
+    warning: str | None = None
+    """Why it may not."""
+    warning_hint: str | None = None
+
+
+def foresee(manifest: dict[str, Any], overrides: Overrides, memory: Hardware | None) -> Foreseen:
+    """Look ahead.
+
+    Args:
+        manifest: of the engine.
+        overrides: what is to be changed of its recipe.
+        memory: of the host where it would run; None looks at the engine alone.
+    """
+    try:
+        engine = Engine(Path(), Manifest.model_validate(manifest))
+    except ValidationError:
+        warning = "This engine was made by another version: what it needs cannot be said before it starts."
+        return Foreseen(settings=None, weight_bytes=0, memory=memory, warning=warning)
+    weights = engine.manifest.plan.weight_bytes_per_gpu
+    whole = memory.total_memory if memory is not None else engine.manifest.plan.weight_bytes_per_gpu + 2**60
+    try:
+        settings = EngineSettings.for_engine(engine, overrides, free_memory=whole)
+    except UsageError as error:
+        return Foreseen(settings=None, weight_bytes=weights, memory=memory, problem=error.message, hint=error.hint)
+    if memory is None:
+        return Foreseen(settings=settings, weight_bytes=weights, memory=None)
+    try:
+        settings = EngineSettings.for_engine(engine, overrides, free_memory=memory.free_memory)
+    except UsageError as error:
+        warning = f"When its worker started, this host had too little free memory: {error.message}"
+        return Foreseen(settings=settings, weight_bytes=weights, memory=memory, warning=warning, warning_hint=error.hint)
+    return Foreseen(settings=settings, weight_bytes=weights, memory=memory)
