@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from roundhouse.errors import PlanRefusedError, RoundhouseError, SetupError, UsageError
 
 from ..access.actor import Actor
-from ..errors import ConflictError, ForbiddenError, LoginNeededError, NotFoundError
+from ..errors import ConflictError, FieldError, ForbiddenError, LoginNeededError, NotFoundError
 from .guards import secure
 from .navigation import Attention, attention
 from .state import state_of
@@ -47,7 +47,8 @@ def add_error_handlers(app: FastAPI) -> None:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
             return _to_login(request)
-        return problem_response(request, status, error.message, error.hint)
+        more = {"errors": [{"field": error.field, "problem": error.message}]} if isinstance(error, FieldError) else {}
+        return problem_response(request, status, error.message, error.hint, **more)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from . import health
+from . import health, metrics
+from .api import account as account_api
+from .api import audit as audit_api
 from .api import builds as builds_api
 from .api import deployments as deployments_api
 from .api import engines as engines_api
 from .api import jobs as jobs_api
 from .api import plans as plans_api
+from .api import settings as settings_api
+from .api import users as users_api
+from .api import workers as workers_api
 from .pages import (
+    account,
+    audit,
     builds,
     deployment_actions,
     deployment_form,
@@ -26,12 +33,16 @@ from .pages import (
     new_build,
     plan,
     playground,
+    settings,
+    users,
+    workers,
 )
 
 __all__ = ["add_routes"]
 
 _PAGES = (
     health,
+    metrics,
     login,
     home,
     plan,
@@ -47,8 +58,24 @@ _PAGES = (
     playground,
     drills,
     integrity,
+    workers,
+    users,
+    account,
+    audit,
+    settings,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api)
+_API = (
+    plans_api,
+    builds_api,
+    jobs_api,
+    engines_api,
+    deployments_api,
+    workers_api,
+    users_api,
+    account_api,
+    audit_api,
+    settings_api,
+)
 
 
 def add_routes(app: FastAPI) -> None:
