@@ -2,70 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from ..access.secrets import new_secret
-from .records import DeploymentDetail, LogText
+from .records import LogText
 from .settings import DeploymentSecrets, DeploymentSettings
 
-__all__ = ["DeploymentLog", "DeploymentRequest", "StartedDeployment", "StopRequest"]
+__all__ = ["DeploymentKey", "DeploymentLog", "DeploymentRequest", "StartedDeployment", "UnloadRequest"]
 
 _KEY_PREFIX = "rh-"
 _Secret = Annotated[SecretStr, Field(min_length=1, max_length=1024)]
 
 
-class DeploymentRequest(DeploymentSettings):
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class DeploymentRequest(_Record):
     """A deployment that is asked for."""
 
+    settings: DeploymentSettings
     host: str | None = Field(default=None, max_length=255)
     """Where; null: a host that has the engine and a live worker."""
     api_key: _Secret | None = None
-    """What clients of the OpenAI front send, with ``keyed``; null: one is drawn."""
+    """What clients of the OpenAI front send, with `keyed`; null: one is drawn."""
     control_value: _Secret | None = None
-    """What the control header holds."""
-
-    @model_validator(mode="after")
-    def _check_key(self) -> Self:
-        if self.api_key is not None and not self.keyed:
-            raise ValueError("an API key is given that nobody is asked for: set keyed")
-        return self
-
-    @property
-    def settings(self) -> DeploymentSettings:
-        """What it is to be, without where and without secrets."""
-        return DeploymentSettings.model_validate(self.model_dump(include=set(DeploymentSettings.model_fields)))
+    """What the control header of a remote Triton holds."""
 
     @property
     def secrets(self) -> DeploymentSecrets:
-        """What nobody else may read."""
-        key = (self.api_key or SecretStr(new_secret(_KEY_PREFIX))) if self.keyed else None
-        return DeploymentSecrets(api_key=key, control_value=self.control_value)
+        """What nobody else may read; a key that is asked for and not given is drawn."""
+        drawn = SecretStr(new_secret(_KEY_PREFIX)) if self.settings.keyed else None
+        return DeploymentSecrets(api_key=self.api_key or drawn, control_value=self.control_value)
 
 
-class StartedDeployment(BaseModel):
-    """A deployment that was asked for, and the job that starts it."""
+class UnloadRequest(_Record):
+    """How a deployment is to end."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    drain_s: float = Field(default=5.0, ge=0, le=600)
+    """Seconds that running requests may go on."""
 
-    deployment: DeploymentDetail
+
+class StartedDeployment(_Record):
+    """The deployment that was asked for, or to be ended, and the job that does it."""
+
+    deployment_id: str
     job_id: int
 
 
-class StopRequest(BaseModel):
-    """How a deployment is to end."""
+class DeploymentKey(_Record):
+    """The API key of a deployment's OpenAI front."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    drain_s: float = Field(default=5.0, ge=0, le=600)
-    """How long running requests may go on, in seconds."""
+    api_key: str
 
 
-class DeploymentLog(BaseModel):
+class DeploymentLog(_Record):
     """A part of a deployment's log."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     lines: tuple[LogText, ...]
     """Ask again with `after` the last one's number."""

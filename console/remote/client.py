@@ -45,7 +45,11 @@ class Client:
         here = is_this_machine(urlsplit(server).hostname or "")
         self._http = httpx.Client(
             base_url=server + _BASE,
-            headers={"authorization": f"Bearer {token}", "accept": "application/json", "user-agent": f"roundhouse/{__version__}"},
+            headers={
+                "authorization": f"Bearer {token}",
+                "accept": "application/json",
+                "user-agent": f"roundhouse/{__version__}",
+            },
             timeout=_TIMEOUT,
             verify=ssl.create_default_context(),  # what this machine trusts, and SSL_CERT_FILE
             trust_env=not here,  # what goes to this machine goes through no proxy

@@ -58,7 +58,8 @@ def error_of_network(server: str, error: httpx.TransportError) -> UnreachableErr
             return UnreachableError(f"the console at {server} cannot be reached: {reason}", hint=hint)
     if isinstance(error, httpx.TimeoutException):
         return UnreachableError(
-            f"the console at {server} did not answer in time", hint="It may be busy, or a firewall drops what is sent. Try again."
+            f"the console at {server} did not answer in time",
+            hint="It may be busy, or a firewall drops what is sent. Try again.",
         )
     return UnreachableError(
         f"the console at {server} cannot be reached: {text or type(error).__name__}", hint="Check the address and the network."

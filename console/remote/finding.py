@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from roundhouse.errors import UsageError
 
+from ..deployments.listing import ListedDeployment
 from ..deployments.records import DeploymentRow
 from ..engines.records import EngineRow
 from ..errors import NotFoundError
@@ -48,7 +49,8 @@ def find_deployment(client: Client, called: str) -> DeploymentRow:
         NotFoundError: none is called like that.
         UsageError: several are.
     """
-    found = client.get("/deployments", Paged[DeploymentRow], {"text": called, "size": _MOST}).items
+    query = {"text": called, "state": "any", "size": _MOST}
+    found = [each.deployment for each in client.get("/deployments", Paged[ListedDeployment], query).items]
     by_id = [each for each in found if each.id == called]
     return _only(by_id or [each for each in found if each.live] or found, called, "deployment")
 

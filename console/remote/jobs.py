@@ -21,9 +21,7 @@ jobs = typer.Typer(help="List, show, follow, cancel and retry jobs of a console.
 def list_jobs(
     context: typer.Context,
     kind: Annotated[str | None, typer.Option(help="build, verify, remove, deploy, undeploy or drill.")] = None,
-    state: Annotated[
-        str | None, typer.Option(help="queued, running, succeeded, failed, cancelled or interrupted.")
-    ] = None,
+    state: Annotated[str | None, typer.Option(help="queued, running, succeeded, failed, cancelled or interrupted.")] = None,
     text: Annotated[str | None, typer.Option(help="Part of what it is about or of who asked for it.")] = None,
     page: PageOption = 1,
     size: SizeOption = 50,

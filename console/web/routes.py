@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from . import health, metrics
 from .api import account as account_api
@@ -15,6 +15,7 @@ from .api import plans as plans_api
 from .api import settings as settings_api
 from .api import users as users_api
 from .api import workers as workers_api
+from .api.description import PROBLEMS, bearer, cookie, only_known_parameters
 from .pages import (
     account,
     audit,
@@ -77,10 +78,12 @@ _API = (
     settings_api,
 )
 
+_OF_API = [Depends(bearer), Depends(cookie), Depends(only_known_parameters)]
+
 
 def add_routes(app: FastAPI) -> None:
     """Mount them."""
     for pages in _PAGES:
         app.include_router(pages.router, include_in_schema=False)
     for api in _API:
-        app.include_router(api.router)
+        app.include_router(api.router, responses=PROBLEMS, dependencies=_OF_API)

@@ -1,0 +1,108 @@
+"""What the API says of itself, as OpenAPI: every operation with its errors, who may ask, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from fastapi.security import APIKeyCookie, HTTPBearer
+from starlette.routing import BaseRoute
+
+from roundhouse.errors import UsageError
+
+from ...access.actor import Scope
+from ..problem_details import API, MEDIA_TYPE, Problem
+from ..who import FindActor
+
+__all__ = ["PROBLEMS", "api_routes", "bearer", "cookie", "describe", "only_known_parameters", "operation_id", "scope_of"]
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_TEXT = (
+    "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of the console's own pages "
+    "send its cookie and, where something is changed, the form token in `X-Form-Token`. Errors are problem details (RFC 9457). "
+    "`docs/api.md` in the repository explains the rest."
+)
+
+
+def _problem(what: str) -> dict[str, Any]:
+    return {"description": what, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: _problem("Nobody is logged in, or the token is not known any more."),
+    403: _problem("Whoever asks may not do this: the role or the token's scopes do not allow it."),
+    404: _problem("There is no such thing."),
+    409: _problem("It is in a state in which this cannot be done."),
+    422: _problem("The request is wrong; `errors` names fields. Or the plan refuses the recipe: `reasons` says why."),
+    503: _problem("The database does not answer, or this machine lacks something."),
+}
+"""What any operation may be answered with when it fails."""
+
+bearer = HTTPBearer(scheme_name="token", description="A token made under Tokens, with scopes.", auto_error=False)
+cookie = APIKeyCookie(
+    name="roundhouse_login", scheme_name="login", description="What a browser holds after the login page.", auto_error=False
+)
+
+
+def operation_id(route: APIRoute) -> str:
+    """What an operation is called: its method and the words of its path."""
+    method = min(route.methods or ("GET",)).lower()
+    words = route.path_format.removeprefix(f"{API}v1").replace("{", "by_").replace("}", "").replace("-", "_").split("/")
+    return "_".join([method, *(word.replace(".", "_") for word in words if word)])
+
+
+def api_routes(routes: list[BaseRoute]) -> list[APIRoute]:
+    """The routes of the API."""
+    return [route for route in routes if isinstance(route, APIRoute) and route.path.startswith(API)]
+
+
+def scope_of(route: APIRoute) -> Scope | None:
+    """What a route asks for; None: it is open to everybody."""
+    return next(_scopes(route.dependant), None)
+
+
+def _scopes(dependant: Dependant) -> Iterator[Scope]:
+    for each in dependant.dependencies:
+        scope: Scope | None = getattr(each.call, "scope", None)
+        if scope is not None:
+            yield scope
+        yield from _scopes(each)
+
+
+def only_known_parameters(request: Request, actor: FindActor) -> None:
+    """Refuse what a route does not read: a filter that is written wrongly would otherwise show everything.
+
+    Raises:
+        UsageError: naming it, and what there is.
+    """
+    route = request.scope.get("route")
+    if actor is None or not isinstance(route, APIRoute):
+        return
+    operation = describe(request.app)["paths"].get(route.path_format, {}).get(request.method.lower(), {})
+    known = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+    for name in request.query_params:
+        if name not in known:
+            there = f"There is {', '.join(known)}." if known else "It takes none."
+            raise UsageError(f"{route.path_format} takes no parameter {name!r}", hint=there)
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of the API; made once."""
+    if app.openapi_schema is None:
+        routes = api_routes(app.routes)
+        found = get_openapi(title=f"{app.title} API", version=app.version, description=_TEXT, routes=routes)
+        problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
+        found["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
+        scopes = {(route.path_format, method): scope_of(route) for route in routes for method in route.methods or ()}
+        for path, operations in found["paths"].items():
+            for method in operations.keys() & set(_METHODS):
+                operation = operations[method]
+                text = operation.get("description", "")
+                operation["summary"] = text.partition(". ")[0].rstrip(".")
+                operation["x-scope"] = scopes[path, method.upper()]
+        app.openapi_schema = found
+    return app.openapi_schema
