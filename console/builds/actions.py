@@ -12,7 +12,8 @@ from roundhouse.errors import PlanRefusedError, UsageError
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..errors import ConflictError, NotFoundError
-from ..jobs import NewJob, cancel_job, enqueue, retry_job
+from ..jobs import NewJob, cancel_job, retry_job
+from ..jobs.asking import ask_for
 from ..models import Job
 from ..models_allowed import AllowedModels
 from ..plans.recipe_text import given_keys
@@ -55,13 +56,7 @@ def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedMod
         host=placing.host,
         most_attempts=_ATTEMPTS,
     )
-    known = None
-    if key is not None:
-        known = session.scalar(select(Job.id).where(Job.requested_by == actor.name, Job.idempotency_key == key))
-    job = enqueue(session, new)
-    if job.id != known:
-        audit(session, actor, "build", "job", str(job.id), name=job.subject, model=recipe.model)
-    return job
+    return ask_for(session, actor, new, action="build", subject_kind="engine", subject=new.subject, model=recipe.model)
 
 
 def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from roundhouse.errors import UsageError
@@ -59,8 +60,13 @@ def enqueue(session: Session, new: NewJob) -> Job:
         created_at=utc_now(),
         most_attempts=new.most_attempts,
     )
-    session.add(job)
-    session.flush()
+    try:
+        with session.begin_nested():
+            session.add(job)
+    except IntegrityError:  # on PostgreSQL another transaction may have asked with the same key meanwhile
+        if new.idempotency_key is None:
+            raise
+        return enqueue(session, new)
     return job
 
 

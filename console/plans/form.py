@@ -195,5 +195,5 @@ def _explained(problem: dict[str, Any]) -> tuple[str, str]:
             "less_than_equal": "at most",
             "less_than": "below",
         }
-        return name, f"it has to be {words[kind]} {next(iter(context.values())):,}"
+        return name, f"it has to be {words[kind]} {f'{next(iter(context.values())):,}'.removesuffix('.0')}"
     return name, _EXPECTED.get(kind, str(problem["msg"]).removeprefix("Value error, "))

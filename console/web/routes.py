@@ -15,7 +15,7 @@ from .api import plans as plans_api
 from .api import settings as settings_api
 from .api import users as users_api
 from .api import workers as workers_api
-from .api.description import PROBLEMS, bearer, cookie, only_known_parameters
+from .api.description import PROBLEMS, bearer, cookie, note_scopes, only_known_parameters
 from .pages import (
     account,
     audit,
@@ -86,4 +86,5 @@ def add_routes(app: FastAPI) -> None:
     for pages in _PAGES:
         app.include_router(pages.router, include_in_schema=False)
     for api in _API:
+        note_scopes(api.router)
         app.include_router(api.router, responses=PROBLEMS, dependencies=_OF_API)

@@ -41,7 +41,7 @@ def ask(
     state = state_of(request)
     recipe = recipe_from(wanted.recipe)
     with state.database.writing() as session:
-        job_id = ask_build(session, actor, recipe, state.models, idempotency_key).id
+        job_id = ask_build(session, actor, recipe, state.models, idempotency_key or None).id
     response.headers["location"] = f"/api/v1/jobs/{job_id}"
     with state.database.reading() as session:
         return job_detail(session, job_id)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyCookie, HTTPBearer
-from starlette.routing import BaseRoute
 
 from roundhouse.errors import UsageError
 
@@ -18,9 +17,8 @@ from ...access.actor import Scope
 from ..problem_details import API, MEDIA_TYPE, Problem
 from ..who import FindActor
 
-__all__ = ["PROBLEMS", "api_routes", "bearer", "cookie", "describe", "only_known_parameters", "operation_id", "scope_of"]
+__all__ = ["PROBLEMS", "bearer", "cookie", "describe", "note_scopes", "only_known_parameters", "operation_id"]
 
-_METHODS = ("get", "post", "put", "patch", "delete")
 _TEXT = (
     "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of the console's own pages "
     "send its cookie and, where something is changed, the form token in `X-Form-Token`. Errors are problem details (RFC 9457). "
@@ -55,14 +53,11 @@ def operation_id(route: APIRoute) -> str:
     return "_".join([method, *(word.replace(".", "_") for word in words if word)])
 
 
-def api_routes(routes: list[BaseRoute]) -> list[APIRoute]:
-    """The routes of the API."""
-    return [route for route in routes if isinstance(route, APIRoute) and route.path.startswith(API)]
-
-
-def scope_of(route: APIRoute) -> Scope | None:
-    """What a route asks for; None: it is open to everybody."""
-    return next(_scopes(route.dependant), None)
+def note_scopes(router: APIRouter) -> None:
+    """Have the description say of each operation which scope it asks for, as ``x-scope``."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            route.openapi_extra = {"x-scope": next(_scopes(route.dependant), None)}
 
 
 def _scopes(dependant: Dependant) -> Iterator[Scope]:
@@ -93,16 +88,11 @@ def only_known_parameters(request: Request, actor: FindActor) -> None:
 def describe(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document of the API; made once."""
     if app.openapi_schema is None:
-        routes = api_routes(app.routes)
-        found = get_openapi(title=f"{app.title} API", version=app.version, description=_TEXT, routes=routes)
+        found = get_openapi(title=f"{app.title} API", version=app.version, description=_TEXT, routes=app.routes)
         problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
         found["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
-        scopes = {(route.path_format, method): scope_of(route) for route in routes for method in route.methods or ()}
-        for path, operations in found["paths"].items():
-            for method in operations.keys() & set(_METHODS):
-                operation = operations[method]
-                text = operation.get("description", "")
-                operation["summary"] = text.partition(". ")[0].rstrip(".")
-                operation["x-scope"] = scopes[path, method.upper()]
+        for operations in found["paths"].values():
+            for operation in operations.values():
+                operation["summary"] = operation["description"].partition(". ")[0].rstrip(".")
         app.openapi_schema = found
     return app.openapi_schema
