@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, case, func, or_, select
+from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from ..errors import NotFoundError
@@ -123,10 +123,10 @@ def _replicas(session: Session, ids: Sequence[str]) -> defaultdict[str, tuple[Re
 def _live_deployments(session: Session, ids: Sequence[str]) -> dict[str, int]:
     live = (Deployment.engine_id.in_(ids), Deployment.state.in_(LIVE_STATES))
     counted = select(Deployment.engine_id, func.count()).where(*live).group_by(Deployment.engine_id)
-    return dict(session.execute(counted).tuples().all())
+    return {row[0]: row[1] for row in session.execute(counted)}
 
 
-def _row(row: Row[Any], replicas: Iterable[ReplicaRow], live: int) -> dict[str, Any]:
+def _row(row: Any, replicas: Iterable[ReplicaRow], live: int) -> dict[str, Any]:
     hosts = {
         state: tuple(dict.fromkeys(each.host for each in replicas if each.state == state)) for state in ("present", "damaged")
     }

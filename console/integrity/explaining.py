@@ -9,8 +9,9 @@ from .records import EventRow
 __all__ = ["Explanation", "HolderLine", "explain"]
 
 _DONE = (
-    "The request ended with an error before anything was computed from the page. A page that only this request rightfully held "
-    "is quarantined: out of use until the engine is started again. Other requests went on with the tokens that they would have had."
+    "The request ended with an error before anything was computed from the page. A page that only this request rightfully "
+    "held is quarantined: out of use until the engine is started again. The other requests went on with the same tokens as "
+    "without the fault."
 )
 _DONE_COUNT = "The request ended with an error before anything was computed. The other requests of the batch went on."
 

@@ -11,7 +11,7 @@ from ..errors import NotFoundError
 from ..models import Deployment, EngineRecord, IntegrityRecord
 from .records import EventRow
 
-__all__ = ["EventChoices", "event_choices", "guards_of", "one_event"]
+__all__ = ["EventChoices", "event_choices", "guards_of", "one_event", "silent_ones"]
 
 _MOST_CHOICES = 200
 
@@ -49,6 +49,17 @@ def event_choices(session: Session) -> EventChoices:
         engines.order_by(EngineRecord.name, EngineRecord.id).limit(_MOST_CHOICES),
     )
     return EventChoices(*(tuple((row.id, row.name) for row in session.execute(each)) for each in by_name))
+
+
+def silent_ones(session: Session, heard_of: list[str]) -> list[str]:
+    """Names of the deployments that should answer and were not heard of: one statement.
+
+    Args:
+        session: where to read.
+        heard_of: ids of those that were.
+    """
+    running = (Deployment.state.in_(("ready", "unready")), Deployment.id.not_in(heard_of))
+    return list(session.scalars(select(Deployment.name).where(*running).order_by(Deployment.name)))
 
 
 def guards_of(session: Session, deployment_ids: list[str]) -> dict[str, str]:

@@ -22,7 +22,10 @@ def ask_for(session: Session, actor: Actor, new: NewJob, *, action: str, subject
         session: a writing transaction.
         actor: who asks; ``new.requested_by`` is their name.
         new: the job.
-        action: for the audit log, as are ``subject_kind``, ``subject`` and ``detail``.
+        action: for the audit log, as the rest is.
+        subject_kind: of what.
+        subject: its id.
+        detail: what else should be remembered.
 
     Raises:
         UsageError: the key was used for another request.

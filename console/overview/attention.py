@@ -46,18 +46,24 @@ def hosts_of(session: Session, now: datetime) -> tuple[list[Worker], tuple[HostD
     wanted = select(Worker).where(Worker.ended_at.is_(None), Worker.seen_at > now - _DAYS).order_by(Worker.host, Worker.seen_at)
     workers = list(session.scalars(wanted))
     alive = {(each.host, each.home): each for each in workers if _is_there(each, now)}
-    disks = (HostDisk(host=each.host, free=each.disk_free, total=each.disk_total, is_low=_is_low(each)) for each in alive.values())
+    disks = (
+        HostDisk(host=each.host, free=each.disk_free, total=each.disk_total, is_low=_is_low(each)) for each in alive.values()
+    )
     return workers, tuple(disks)
 
 
 def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
-    """Failed and interrupted ones that nobody asked for again. What a deployment came to is told of the deployment."""
+    """Failed and interrupted ones that nobody asked for again. What deployments came to, and which copies are
+    damaged, is told of them.
+    """
     again = aliased(Job)
     same = (again.kind == Job.kind, again.subject == Job.subject, again.id > Job.id)
     repeated = select(again.id).where(*same, again.state.in_(("queued", "running", "succeeded"))).exists()
+    known = (EngineReplica.engine_id == Job.engine_id, EngineReplica.host == Job.host, EngineReplica.home == Job.home)
+    told = (Job.kind == "verify") & select(EngineReplica.id).where(*known, EngineReplica.state == "damaged").exists()
     ended = (Job.state.in_(("failed", "interrupted")), Job.ended_at > now - _DAYS, Job.kind.in_(tuple(_VERBS)))
     columns = (Job.id, Job.kind, Job.state, Job.subject, Job.error, Job.ended_at)
-    for row in session.execute(select(*columns).where(*ended, ~repeated).order_by(Job.id.desc()).limit(_MOST)):
+    for row in session.execute(select(*columns).where(*ended, ~repeated, ~told).order_by(Job.id.desc()).limit(_MOST)):
         failed = row.state == "failed"
         yield AttentionItem(
             key=f"job-{row.id}",

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
+from ..builds.stages import BUILD_STAGES
 from ..database.base import utc_now
 from ..integrity.queries import verdict
 from ..models import Deployment, EngineRecord, EngineReplica, Job, Stage
@@ -64,8 +65,18 @@ def _work(session: Session) -> tuple[WorkRow, ...]:
         if each.attempt == attempts[each.job_id]:
             stages.setdefault(each.job_id, []).append(_stage(each))
     return tuple(
-        WorkRow(**{name: getattr(row, name) for name in names}, stages=tuple(stages.get(row.id, ()))) for row in rows
+        WorkRow(**{name: getattr(row, name) for name in names}, stages=_line(row.kind, stages.get(row.id, []))) for row in rows
     )
+
+
+def _line(kind: str, begun: list[StageOfWork]) -> tuple[StageOfWork, ...]:
+    """Stages that began, and of a build under way those that will."""
+    if kind != "build" or not begun:
+        return tuple(begun)
+    names = list(BUILD_STAGES)
+    at = max((names.index(each.name) for each in begun if each.name in names), default=-1)
+    to_come = (StageOfWork(name=name, what=BUILD_STAGES[name], state="waiting", done=None) for name in names[at + 1 :])
+    return (*begun, *to_come)
 
 
 def _stage(stage: Stage) -> StageOfWork:

@@ -45,11 +45,11 @@ class ServingRow(_Record):
 
 
 class StageOfWork(_Record):
-    """A part of a job under way."""
+    """A part of a job, as it is now or will be."""
 
     name: str
     what: str
-    state: Literal["done", "running"]
+    state: Literal["done", "running", "waiting"]
     done: float | None
     """Which part of it is done, from 0 to 1, where that is known."""
 
@@ -65,7 +65,7 @@ class WorkRow(_Record):
     created_at: datetime
     started_at: datetime | None
     stages: tuple[StageOfWork, ...]
-    """Of its latest attempt, in their order."""
+    """Of its latest attempt, in their order; those of a build that are still to come included."""
 
 
 class AttentionItem(_Record):

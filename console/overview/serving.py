@@ -33,7 +33,7 @@ def serving_now(session: Session, now: datetime) -> tuple[tuple[ServingRow, ...]
     live = Deployment.state.in_(LIVE_STATES)
     count = session.scalar(select(func.count()).select_from(Deployment).where(live)) or 0
     wanted = select(Deployment, EngineRecord.name).join(EngineRecord, EngineRecord.id == Deployment.engine_id).where(live)
-    found = session.execute(wanted.order_by(Deployment.name, Deployment.id).limit(_MOST)).tuples().all()
+    found = session.execute(wanted.order_by(Deployment.name, Deployment.id).limit(_MOST)).all()
     samples = _samples(session, [deployment.id for deployment, _ in found], now - _HISTORY)
     rows, totals = [], []
     for deployment, engine_name in found:

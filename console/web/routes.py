@@ -9,8 +9,11 @@ from .api import account as account_api
 from .api import audit as audit_api
 from .api import builds as builds_api
 from .api import deployments as deployments_api
+from .api import drills as drills_api
 from .api import engines as engines_api
+from .api import integrity as integrity_api
 from .api import jobs as jobs_api
+from .api import overview as overview_api
 from .api import plans as plans_api
 from .api import settings as settings_api
 from .api import users as users_api
@@ -66,11 +69,14 @@ _PAGES = (
     settings,
 )
 _API = (
+    overview_api,
     plans_api,
     builds_api,
     jobs_api,
     engines_api,
     deployments_api,
+    integrity_api,
+    drills_api,
     workers_api,
     users_api,
     account_api,

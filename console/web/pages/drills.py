@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Path, Query, Request
@@ -18,6 +19,7 @@ from ...drills.queries import drill_detail, engines_to_drill, list_drills
 from ...drills.records import DrillDetail, DrillWish
 from ...errors import ConflictError, NotFoundError
 from ...jobs.queries import job_detail
+from ...jobs.waiting import why_waiting
 from ..list_url import ListUrl
 from ..page import ListPage, Page
 from ..rendering import redirect
@@ -96,14 +98,15 @@ def ask(
 def drill(page: Page, session: Reading, job_id: _JobId) -> Response:
     """One drill, with its report when it has ended."""
     found = drill_detail(session, job_id)
-    return page("integrity/drill.html", drill=found, job=job_detail(session, job_id), again=_again(found))
+    job = job_detail(session, job_id)
+    return page("integrity/drill.html", drill=found, job=job, waiting=why_waiting(session, job), again=_again(found))
 
 
 @router.get("/{job_id}/live", dependencies=[needs("read")])
 def live(page: Page, session: Reading, job_id: _JobId) -> Response:
     """How far it is, for a page that follows it; when it has ended, the page is loaded anew."""
     found, job = drill_detail(session, job_id), job_detail(session, job_id)
-    response = page.fragment("integrity/drill_progress.html", drill=found, job=job)
+    response = page.fragment("integrity/drill_progress.html", drill=found, job=job, waiting=why_waiting(session, job))
     if not job.is_live:
         response.headers["hx-refresh"] = "true"
     return response
@@ -113,14 +116,15 @@ def _again(drill: DrillDetail) -> str:
     """The address of the form, filled as this drill was."""
     wish = drill.wish
     given = {"engine": drill.engine_id, "seed": drill.seed, "steps": wish.get("steps")}
-    known = {name: value for name, value in given.items() if value is not None}
-    return f"/integrity/drills/new?{urlencode(known | {'fault': wish.get('faults') or (), 'guard': wish.get('guards') or ()}, doseq=True)}"
+    known: dict[str, object] = {name: value for name, value in given.items() if value is not None}
+    known |= {"fault": wish.get("faults") or (), "guard": wish.get("guards") or ()}
+    return f"/integrity/drills/new?{urlencode(known, doseq=True)}"
 
 
 _FIELDS = {"engine_id": "engine", "seed": "seed", "steps": "steps", "faults": "fault", "guards": "guard"}
 
 
-def _form(given: dict[str, object], engines: list[tuple[str, str]], problems: dict[str, str], key: str) -> dict[str, object]:
+def _form(given: Mapping[str, object], engines: list[tuple[str, str]], problems: dict[str, str], key: str) -> dict[str, Any]:
     return {
         "given": given,
         "engines": [

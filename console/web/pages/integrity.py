@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from ...drills.queries import list_drills
 from ...integrity.explaining import explain
 from ...integrity.queries import EventFilter, events, totals, verdict
-from ...integrity.reading import event_choices, guards_of, one_event
+from ...integrity.reading import event_choices, guards_of, one_event, silent_ones
 from ...paging import PageOf
 from ..list_url import ListUrl
 from ..page import ListPage, Page
@@ -63,10 +63,12 @@ def event(page: Page, session: Reading, event_id: Annotated[int, Path(ge=1, le=2
     return page("integrity/event.html", event=found, said=explain(found))
 
 
-def _counted(session: Session) -> dict[str, object]:
+def _counted(session: Session) -> dict[str, Any]:
     of_each = totals(session)
+    ids = [each.deployment_id for each in of_each]
     return {
         "totals": of_each,
         "verdict": verdict(of_each),
-        "guards": guards_of(session, [each.deployment_id for each in of_each]),
+        "guards": guards_of(session, ids),
+        "silent": silent_ones(session, ids),
     }
