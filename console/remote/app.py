@@ -21,7 +21,7 @@ from .workers import workers
 __all__ = ["app"]
 
 app = typer.Typer(
-    name="roundhouse --server URL",
+    name="roundhouse",
     help="Plan, build, deploy and inspect on the machines of a console elsewhere.",
     no_args_is_help=True,
     add_completion=False,

@@ -20,8 +20,8 @@ from ..who import FindActor
 __all__ = ["PROBLEMS", "bearer", "cookie", "describe", "note_scopes", "only_known_parameters", "operation_id"]
 
 _TEXT = (
-    "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of the console's own pages "
-    "send its cookie and, where something is changed, the form token in `X-Form-Token`. Errors are problem details (RFC 9457). "
+    "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of its own pages send the "
+    "cookie of a login and, where something is changed, the form token in `X-Form-Token`. Errors are problem details (RFC 9457). "
     "`docs/api.md` in the repository explains the rest."
 )
 
