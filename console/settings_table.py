@@ -33,7 +33,7 @@ class TableSettings(BaseModel):
 def read_settings(session: Session) -> TableSettings:
     """What is set, in one statement. What this version does not know is passed over."""
     rows = session.execute(select(Setting.key, Setting.value).where(Setting.key.in_(TableSettings.model_fields)))
-    return TableSettings(**dict(rows.tuples().all()))
+    return TableSettings(**{row.key: row.value for row in rows})
 
 
 def change_settings(session: Session, actor: Actor, changes: dict[str, Any]) -> TableSettings:

@@ -20,9 +20,9 @@ from ..who import FindActor
 __all__ = ["PROBLEMS", "bearer", "cookie", "describe", "note_scopes", "only_known_parameters", "operation_id"]
 
 _TEXT = (
-    "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of its own pages send the "
-    "cookie of a login and, where something is changed, the form token in `X-Form-Token`. Errors are problem details (RFC 9457). "
-    "`docs/api.md` in the repository explains the rest."
+    "Everything that the console's pages can do. Programs send `Authorization: Bearer TOKEN`; scripts of its own pages send "
+    "the cookie of a login and, where something is changed, the form token in `X-Form-Token`. Errors are problem details "
+    "(RFC 9457). `docs/api.md` in the repository explains the rest."
 )
 
 
@@ -31,6 +31,7 @@ def _problem(what: str) -> dict[str, Any]:
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: _problem("The body is no text."),
     401: _problem("Nobody is logged in, or the token is not known any more."),
     403: _problem("Whoever asks may not do this: the role or the token's scopes do not allow it."),
     404: _problem("There is no such thing."),
