@@ -17,7 +17,7 @@ from roundhouse import __version__
 from roundhouse.errors import RoundhouseError
 
 from .address import is_this_machine
-from .failures import error_of_answer, error_of_network
+from .failures import error_of_answer, error_of_network, is_lasting
 
 __all__ = ["Client", "Query"]
 
@@ -36,12 +36,10 @@ class Client:
     Args:
         server: from :func:`~.address.server_address`.
         token: which speaks for somebody there.
-        pauses_s: seconds to wait before each further try.
     """
 
-    def __init__(self, server: str, token: str, pauses_s: tuple[float, ...] = _PAUSES_S) -> None:
+    def __init__(self, server: str, token: str) -> None:
         self.server = server
-        self._pauses_s = pauses_s
         here = is_this_machine(urlsplit(server).hostname or "")
         self._http = httpx.Client(
             base_url=server + _BASE,
@@ -121,13 +119,13 @@ class Client:
         return answer
 
     def _sent(self, request: httpx.Request, repeatable: bool) -> httpx.Response:
-        for pause_s in (*self._pauses_s, None):
+        for pause_s in (*_PAUSES_S, None):
             try:
                 return self._http.send(request)
             except httpx.TransportError as error:
                 # Where no connection came about nothing was asked, and asking again is safe whatever it is.
                 unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-                if pause_s is None or not (repeatable or unsent):
+                if pause_s is None or not (repeatable or unsent) or is_lasting(error):
                     raise error_of_network(self.server, error) from None
                 time.sleep(pause_s)
         raise AssertionError("the last try returns or raises")

@@ -22,7 +22,7 @@ from roundhouse.errors import (
 from ..errors import ConflictError, ForbiddenError, NotFoundError
 from .address import TOKEN_VARIABLE
 
-__all__ = ["UnreachableError", "error_of_answer", "error_of_network"]
+__all__ = ["UnreachableError", "error_of_answer", "error_of_network", "is_lasting"]
 
 _KINDS: dict[str, type[RoundhouseError]] = {
     "build": BuildError,
@@ -46,8 +46,16 @@ _REASONS = {
 }
 
 
+_LASTING = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER", "Name or service not known")
+
+
 class UnreachableError(RoundhouseError):
     """A console that cannot be reached, or whose answer was lost on the way; later it may be."""
+
+
+def is_lasting(error: httpx.TransportError) -> bool:
+    """Whether trying again in a moment would end alike: the name, the certificate or the protocol is wrong."""
+    return any(sign in str(error) for sign in _LASTING)
 
 
 def error_of_network(server: str, error: httpx.TransportError) -> UnreachableError:

@@ -65,9 +65,14 @@ def start_deployment(
         "engine_id": found.id,
         "name": name or found.name,
         "address": address,
-        "http": http, "grpc": grpc, "metrics": metrics, "openai": openai,
+        "http": http,
+        "grpc": grpc,
+        "metrics": metrics,
+        "openai": openai,
         "overrides": _overrides(override or []),
-        "triton_url": triton_url, "triton_grpc": triton_grpc, "triton_metrics": triton_metrics,
+        "triton_url": triton_url,
+        "triton_grpc": triton_grpc,
+        "triton_metrics": triton_metrics,
         "keyed": api_key_file is not None,
     }
     key = None if api_key_file is None else _secret(api_key_file)

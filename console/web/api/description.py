@@ -78,12 +78,17 @@ def only_known_parameters(request: Request, actor: FindActor) -> None:
     route = request.scope.get("route")
     if actor is None or not isinstance(route, APIRoute):
         return
-    operation = describe(request.app)["paths"].get(route.path_format, {}).get(request.method.lower(), {})
-    known = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+    known = sorted(set(_query_names(route.dependant)))
     for name in request.query_params:
         if name not in known:
             there = f"There is {', '.join(known)}." if known else "It takes none."
             raise UsageError(f"{route.path_format} takes no parameter {name!r}", hint=there)
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _query_names(each)
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

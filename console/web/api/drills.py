@@ -35,7 +35,7 @@ def ask(
         return drill_detail(session, job.id)
 
 
-@router.get("/{job_id}", dependencies=[needs("read")])
-def drill(session: Reading, job_id: JobId) -> DrillDetail:
+@router.get("/{drill_id}", dependencies=[needs("read")])
+def drill(session: Reading, drill_id: JobId) -> DrillDetail:
     """One drill, with its report when it has ended."""
-    return drill_detail(session, job_id)
+    return drill_detail(session, drill_id)

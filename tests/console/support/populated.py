@@ -75,8 +75,10 @@ def populate(database: Database, home: Home) -> Populated:
         add_deployment(session, "bbbbbbbb", engine_id=ID, name="ended", state="stopped", host=HOST, home=HOME)
         add_samples(session)
         add_lines(session, "aaaaaaaa", "ready", "steady")
-        event = IntegrityRecord(at=utc_now(), host=HOST, home=HOME, engine_id=ID, deployment_id="aaaaaaaa", event="e1", kind="tag",
-                                request_id="r1", answer=0, step=3, column=1, page=7, expected_tag=4, found_tag=5, last_holders=[])  # fmt: skip
+        event = IntegrityRecord(
+            at=utc_now(), host=HOST, home=HOME, engine_id=ID, deployment_id="aaaaaaaa", event="e1", kind="tag", request_id="r1",
+            answer=0, step=3, column=1, page=7, expected_tag=4, found_tag=5, last_holders=[],
+        )  # fmt: skip
         session.add(event)
         session.flush()
         entry = Actor(victim.id, "victim", "viewer", "browser", "10.0.0.1")
