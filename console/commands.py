@@ -24,6 +24,7 @@ def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
     app.command()(console)
     app.command()(worker)
+    app.command()(demo)
     database = typer.Typer(help="The console's database.", no_args_is_help=True)
     database.command()(upgrade)
     database.command()(current)
@@ -61,6 +62,20 @@ def console(
         worker=worker,
     )
     run_console(settings, _open(database, home), say=typer.echo, log=lambda line: typer.echo(line, err=True))
+
+
+def demo(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
+    """Build the demo model, serve it on Triton, ask it through both endpoints, and show what was measured.
+
+    Everything is recorded as the console does it.
+    """
+    require_extra("build", "serve", "console")
+    from .demo import run_demo
+    from .settings import ConsoleSettings
+
+    report = run_demo(ConsoleSettings(home=home_at(home)), _open(database, home), quiet=json)
+    if json:
+        print_json(report.model_dump(mode="json"))
 
 
 def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:

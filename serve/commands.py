@@ -1,4 +1,4 @@
-"""`roundhouse serve`, `generate`, `demo`, `drill` and `doctor`."""
+"""`roundhouse serve`, `generate`, `drill` and `doctor`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
     app.command()(serve)
     app.command()(generate)
-    app.command()(demo)
     app.command()(drill)
     app.command()(doctor)
 
@@ -160,16 +159,6 @@ def serve(
     )
     show = endpoints_json if json else partial(endpoints_text, keyed=api_keys is not None)
     run_deployment(deployment, on_ready=lambda endpoints: typer.echo(show(endpoints)))
-
-
-def demo(home: HomeOption = None, json: JsonOption = False) -> None:
-    """Build the demo model, serve it on Triton, ask it through both endpoints, and show what was measured."""
-    require_extra("build", "serve")
-    from .demo import run_demo
-
-    report = run_demo(home_at(home), quiet=json)
-    if json:
-        print_json(report.model_dump(mode="json"))
 
 
 def doctor(home: HomeOption = None, json: JsonOption = False) -> None:

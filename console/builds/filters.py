@@ -16,7 +16,7 @@ __all__ = ["JobsWanted"]
 class JobsWanted(BaseModel):
     """The filters of the list. Without a kind it lists builds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
 
     kind: str = ""
     """A kind, ``all``, or nothing: builds."""

@@ -69,8 +69,7 @@ class DeployForm(BaseModel):
 
     def read(self) -> tuple[DeploymentSettings | None, DeploymentSecrets, dict[str, str]]:
         """The settings, its secrets, and what is wrong by field; where something is, there are no settings."""
-        errors: dict[str, str] = {}
-        overrides = self._overrides(errors)
+        overrides, errors = self.overrides()
         remote = self.kind == "remote"
         given: dict[str, Any] = {name: getattr(self, name).strip() or None for name in _REMOTE} if remote else {}
         given |= {name: getattr(self, name).strip() or "0" for name in (_PLACES[-1:] if remote else _PLACES)}
@@ -84,20 +83,21 @@ class DeployForm(BaseModel):
             errors["engine"] = "choose an engine"
         return (None if errors else settings), self._secrets(remote), errors
 
-    def _overrides(self, errors: dict[str, str]) -> Overrides:
+    def overrides(self) -> tuple[Overrides, dict[str, str]]:
+        """What is to be changed of the engine's recipe, and what is wrong with it by field."""
         names = ("max_batch_size", "max_seq_len", "guard", "guard_sample", "page_tokens", "max_waiting")
         given: dict[str, Any] = {name: text for name in names if (text := getattr(self, name).strip())}
         if self.prefix_reuse:
             given["prefix_reuse"] = self.prefix_reuse == "on"
+        if self.memory_value.strip() and not self.memory:
+            return Overrides(), {"memory": "choose what this number is"}
         if self.memory:
             given[self.memory] = self.memory_value.strip()
         try:
-            return Overrides.model_validate(given)
+            return Overrides.model_validate(given), {}
         except ValidationError as error:
-            for each in error.errors():
-                field = str(each["loc"][0])
-                errors["memory_value" if field == self.memory else field] = _words(each)
-            return Overrides()
+            wrong = {str(each["loc"][0]): _words(each) for each in error.errors()}
+            return Overrides(), {"memory_value" if field == self.memory else field: words for field, words in wrong.items()}
 
     def _secrets(self, remote: bool) -> DeploymentSecrets:
         """A key that is asked for and not typed is drawn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import select
@@ -105,7 +106,7 @@ def live_points(session: Session, deployment_id: str, after: int = 0) -> list[Li
 
 
 def token_rates(session: Session, deployment_ids: Sequence[str]) -> dict[str, list[float | None]]:
-    """Generated tokens a second over the last minutes, in steps of some seconds, the oldest first, for several. One statement."""
+    """Generated tokens a second of several over the last minutes, in steps of seconds, the oldest first. One statement."""
     sample = DeploymentSample
     tokens = sample.values["generated_tokens"].as_integer()
     known = (sample.deployment_id.in_(deployment_ids), sample.at > utc_now() - _SPARK_OVER)
@@ -114,7 +115,7 @@ def token_rates(session: Session, deployment_ids: Sequence[str]) -> dict[str, li
         of_one = found.setdefault(id_, [])
         if not of_one or (at - of_one[-1][0]).total_seconds() >= _SPARK_STEP_S:
             of_one.append((at, count))
-    return {id_: [_rate(*pair) for pair in zip(of_one, of_one[1:], strict=False)] for id_, of_one in found.items()}
+    return {id_: [_rate(*pair) for pair in pairwise(of_one)] for id_, of_one in found.items()}
 
 
 def _rate(before: tuple[datetime, int], now: tuple[datetime, int]) -> float | None:

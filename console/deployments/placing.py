@@ -79,4 +79,4 @@ def _hardware(told: dict[str, Any]) -> Hardware | None:
 def names_in_use(session: Session, name: str) -> dict[str, str]:
     """Where something is served under a name: the deployment's id by host. One statement."""
     taken = (Deployment.name == name, Deployment.state.in_(LIVE_STATES))
-    return {host: id_ for host, id_ in session.execute(select(Deployment.host, Deployment.id).where(*taken))}
+    return {row.host: row.id for row in session.execute(select(Deployment.host, Deployment.id).where(*taken))}

@@ -19,8 +19,10 @@ from .settings import DeploymentSettings
 
 __all__ = ["DeploymentFilter", "deployment", "deployments", "latest_samples", "log_lines", "samples"]
 
-_RATES_OVER = timedelta(seconds=12)
+_RATES_OVER = timedelta(seconds=11)
 """Samples come every two seconds: of so many, the first and the last are about ten seconds apart."""
+_STILL_NOW = timedelta(seconds=60)
+"""What was counted longer ago says nothing about now."""
 
 
 class DeploymentFilter(BaseModel):
@@ -84,12 +86,12 @@ def deployment(session: Session, deployment_id: str) -> DeploymentDetail:
 
 def latest_samples(session: Session, deployment_ids: list[str]) -> dict[str, tuple[TimedSample, Rates | None]]:
     """What each counted last, if that is not long ago, and how fast that grew. One statement."""
-    since = utc_now() - _RATES_OVER
+    since = utc_now() - _STILL_NOW
     known = (DeploymentSample.deployment_id.in_(deployment_ids), DeploymentSample.at > since)
     found: dict[str, list[TimedSample]] = {}
     for row in session.scalars(select(DeploymentSample).where(*known).order_by(DeploymentSample.at)):
         found.setdefault(row.deployment_id, []).append(_timed(row))
-    return {id_: (of_one[-1], Rates.between(of_one[0], of_one[-1])) for id_, of_one in found.items()}
+    return {id_: (of_one[-1], _rates(of_one)) for id_, of_one in found.items()}
 
 
 def samples(session: Session, deployment_id: str, since: datetime) -> list[TimedSample]:
@@ -104,6 +106,13 @@ def log_lines(session: Session, deployment_id: str, after: int, most: int) -> li
     known = (line.deployment_id == deployment_id, line.number > after)
     found = session.scalars(select(line).where(*known).order_by(line.number).limit(most))
     return [LogText(number=row.number, at=row.at, text=row.text) for row in found]
+
+
+def _rates(of_one: list[TimedSample]) -> Rates | None:
+    """Between the last one and the first of those that were taken shortly before it; the one before it, if there is none."""
+    last = of_one[-1]
+    shortly = [each for each in of_one[:-1] if last.at - each.at <= _RATES_OVER] or of_one[-2:-1]
+    return Rates.between(shortly[0], last) if shortly else None
 
 
 def _with_engine() -> Select[Deployment, str]:

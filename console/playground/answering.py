@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -56,7 +56,7 @@ class Problem(_Told):
 Part = Words | Done | Problem
 
 
-async def answer(upstream: Upstream, question: Question) -> AsyncIterator[Part]:
+async def answer(upstream: Upstream, question: Question) -> AsyncGenerator[Part, None]:
     """Ask, and yield pieces until :class:`Done` or :class:`Problem`, which is the last. Closing it closes the connection."""
     route, body = question.request(upstream.name, chat=upstream.chat)
     headers = {"authorization": f"Bearer {upstream.key}"} if upstream.key else {}

@@ -1,4 +1,4 @@
-"""Which deployment is asked, where it answers, and with which key. Addresses come from its host's reports, never from a request."""
+"""Which deployment is asked, where it answers, and with which key. Addresses are told by its host, never by a request."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,10 @@ def main(path: str) -> int:
             return int(not Keeper(make, tell, lambda: folder.drain_s).keep(stop))
         except RoundhouseError as error:
             tell("failed", reason=error.message, hint=error.hint)
-            return 1
+        except Exception as error:  # whatever it is, its last word must say so
+            traceback.print_exc()
+            tell("failed", reason=f"the supervisor failed: {error!r}")
+        return 1
 
 
 def _secrets(order: Order) -> dict[str, str]:

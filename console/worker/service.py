@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..database.schema import open_database
+from ..deployments.watch import DeploymentWatch
 from ..jobs import Worklist
 from ..jobs.liveness import HEARTBEAT
 from .inventory import Inventory
@@ -22,6 +23,7 @@ __all__ = ["Watch", "run_worker"]
 
 _log = logging.getLogger(__name__)
 _INVENTORY_S = 60.0
+_DEPLOYMENTS_S = 2.0
 _END_WAIT_S = 5.0
 
 
@@ -55,11 +57,13 @@ def run_worker(settings: WorkerSettings, stop: Event, watches: Sequence[Watch] =
             "worker %s on %s: home %s, targets %s", worker.id, worker.host, worker.home, ", ".join(worker.targets) or "none"
         )
         worklist, inventory = Worklist(database, lease=settings.lease), Inventory(settings.home, settings.host)
+        deployments = DeploymentWatch(database, settings.home, settings.host)
         engines = Periodic("comparing engines with the database", lambda: inventory.reconcile(database), _INVENTORY_S)
         beside = [
             Periodic("the heartbeat", registration.renew, HEARTBEAT.total_seconds()),
             Periodic("looking for abandoned jobs", worklist.give_up_abandoned, settings.lease.total_seconds() / 6),
             engines,
+            Periodic("looking at deployments", deployments.look, _DEPLOYMENTS_S),
             *(Periodic(watch.what, watch.look, watch.every_s) for watch in watches),
         ]
         lanes = [Lane(name, settings, worklist, worker, stop, engines.nudge) for name in LANES]
@@ -70,6 +74,7 @@ def run_worker(settings: WorkerSettings, stop: Event, watches: Sequence[Watch] =
             lane.join()
         for periodic in beside:
             periodic.stop(_END_WAIT_S)
+        deployments.close()
         try:
             registration.end()
         except SQLAlchemyError as error:  # then it counts as gone when its heartbeat has been missed

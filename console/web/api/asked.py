@@ -11,6 +11,7 @@ __all__ = ["DeploymentId", "EngineId", "IdempotencyKey", "JobId", "UserName", "W
 IdempotencyKey = Annotated[
     str | None,
     Header(
+        alias="Idempotency-Key",
         min_length=8,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",

@@ -42,10 +42,10 @@ def deploy(
     idempotency_key: IdempotencyKey = None,
 ) -> StartedDeployment:
     """Deploy an engine. The answer comes at once; the deployment's `state` says how it goes."""
+    sealer, secrets = _sealer(request), new.secrets
     with state_of(request).database.writing() as session:
-        sealer = _sealer(request)
         row, job = ask_deploy(
-            session, actor, new.settings, new.secrets, sealer, on_host=new.host, idempotency_key=idempotency_key
+            session, actor, new.settings, secrets, sealer, on_host=new.host, idempotency_key=idempotency_key
         )
         return _started(response, row.id, job.id)
 
@@ -88,16 +88,18 @@ def redeploy(
     idempotency_key: IdempotencyKey = None,
 ) -> StartedDeployment:
     """Deploy again what has ended, with the settings, host and secrets that it had."""
+    sealer = _sealer(request)
     with state_of(request).database.writing() as session:
-        row, job = deploy_again(session, actor, deployment_id, _sealer(request), idempotency_key=idempotency_key)
+        row, job = deploy_again(session, actor, deployment_id, sealer, idempotency_key=idempotency_key)
         return _started(response, row.id, job.id)
 
 
 @router.post("/{deployment_id}/key")
 def key(request: Request, actor: Deployer, deployment_id: DeploymentId) -> DeploymentKey:
     """The key that its OpenAI front asks for; that it was shown is written into the audit log."""
+    sealer = _sealer(request)
     with state_of(request).database.writing() as session:
-        return DeploymentKey(api_key=show_key(session, actor, deployment_id, _sealer(request)))
+        return DeploymentKey(api_key=show_key(session, actor, deployment_id, sealer))
 
 
 @router.get("/{deployment_id}/samples", dependencies=[needs("read")])

@@ -47,7 +47,7 @@ def form(page: Page, session: Reading, engine: Id = "", like: Id = "") -> Respon
 @router.post("/check")
 def check(page: Page, session: Reading, _: Deployer, typed: Typed) -> Response:
     """What would run, for a form that is being filled in. Changes nothing."""
-    return page.fragment("deployments/foreseen.html", **_shown(session, typed, typed.read()[2]))
+    return page.fragment("deployments/foreseen.html", checking=True, **_shown(session, typed, typed.read()[2]))
 
 
 @router.post("")
@@ -86,7 +86,8 @@ def _shown(session: Session, typed: DeployForm, errors: dict[str, str]) -> dict[
         raise NotFoundError(f"there is no engine {typed.engine}")
     hosts = deployable_hosts(session, typed.engine)
     host = next((each for each in hosts if typed.host in ("", each.host)), None)
-    settings, _, _ = typed.read()
+    overrides, wrong = typed.overrides()
+    hardware = host.hardware if host else None
     taken = names_in_use(session, typed.name.strip())
     return {
         "form": typed.model_copy(update={"api_key": SecretStr(""), "control_value": SecretStr("")}),
@@ -98,8 +99,6 @@ def _shown(session: Session, typed: DeployForm, errors: dict[str, str]) -> dict[
         "hosts": hosts,
         "host": host,
         "taken": taken.get(host.host) if host else None,
-        "foreseen": foresee(engine.manifest, settings.overrides, host.hardware if host else None)
-        if engine and settings
-        else None,
+        "foreseen": foresee(engine.manifest, overrides, hardware) if engine and not wrong else None,
         "idempotency_key": typed.idempotency_key or new_secret(),
     }

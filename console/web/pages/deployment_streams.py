@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import PlainTextResponse, Response
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from ...deployments.listing import log_end
@@ -14,7 +14,7 @@ from ...deployments.live import LivePoint, LiveValues, live_points
 from ...deployments.log_rows import KEPT_LINES
 from ...deployments.queries import deployment, log_lines
 from ...models import LIVE_STATES, Deployment
-from ..events import Event, EventStream, Look, follow, last_seen
+from ..events import Event, Look, follow, last_seen
 from ..state import state_of
 from ..who import Reading, needs
 
@@ -35,7 +35,7 @@ def samples(session: Reading, deployment_id: str) -> dict[str, Any]:
 
 
 @router.get("/live")
-def live(request: Request, session: Reading, deployment_id: str) -> EventStream:
+def live(request: Request, session: Reading, deployment_id: str) -> StreamingResponse:
     """Each sample as it comes; the last one at once."""
     deployment(session, deployment_id)
 
@@ -47,7 +47,7 @@ def live(request: Request, session: Reading, deployment_id: str) -> EventStream:
 
 
 @router.get("/log/live")
-def log_live(request: Request, session: Reading, deployment_id: str) -> EventStream:
+def log_live(request: Request, session: Reading, deployment_id: str) -> StreamingResponse:
     """Lines of its log as they come."""
     deployment(session, deployment_id)
 
@@ -67,7 +67,7 @@ def log_file(session: Reading, deployment_id: str) -> Response:
     return PlainTextResponse("".join(f"{line.text}\n" for line in kept.lines), headers=headers)
 
 
-def _following(request: Request, deployment_id: str, look: Callable[[Session, int], list[Event]]) -> EventStream:
+def _following(request: Request, deployment_id: str, look: Callable[[Session, int], list[Event]]) -> StreamingResponse:
     """What a look finds, again and again, until the deployment has ended and there is nothing left to tell."""
     database = state_of(request).database
 

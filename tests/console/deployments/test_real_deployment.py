@@ -1,4 +1,4 @@
-"""Deployments for real: a tiny engine on Triton, under its detached supervisor. One of them is shared, and ends with the file."""
+"""Deployments for real: a tiny engine on Triton, under its detached supervisor. One is shared, and ends with the file."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_stopping_drains_and_leaves_nothing(shop: Workshop, served: str, watch: 
     assert shop.row(served).state == "stopping"  # though its supervisor has not heard of it
     assert shop.do(undeploy.run) == {"was_running": True, "left": None}
     asking.join(ANSWER_TIMEOUT_S)
-    assert sum('"finish_reason":"length"' in line for line in events) == ANSWERS
+    assert sum('"finish_reason": "length"' in line for line in events) == ANSWERS
     assert events[-2] == "data: [DONE]"
     assert shop.row(served).state == "stopped"
     assert not shop.folder(served).path.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 from built import manifest_of
 
@@ -44,5 +45,5 @@ def test_scales_are_bars_of_their_height() -> None:
     ]  # fmt: skip
     assert all(bar.y + bar.height == HEIGHT and 0 <= bar.x <= 100 - bar.width for bar in chart.bars)
     xs = sorted((bar.x, bar.x + bar.width) for bar in chart.bars)
-    assert all(before[1] <= after[0] + 1e-3 for before, after in zip(xs, xs[1:], strict=False))
+    assert all(before[1] <= after[0] + 1e-3 for before, after in pairwise(xs))
     assert scale_chart(KvScaleReport(state="not used")) is None

@@ -76,7 +76,7 @@ def test_every_colour_that_is_used_is_defined() -> None:
 
 
 def test_every_state_has_a_word_an_icon_and_a_tone() -> None:
-    styles = (STATIC / "css" / "pieces.css").read_text()
+    styles = (STATIC / "css" / "states.css").read_text()
     for state, look in CHIPS.items():
         assert state == state.lower()
         assert f".chip-{look.tone} " in styles

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from roundhouse.build.engine import Engine, FileRecord, Manifest
 from roundhouse.build.home import Home
-from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.quality import Quality
 from roundhouse.console.engines.recording import record_engine
 
@@ -42,15 +41,21 @@ def manifest_of(engine_id: str = ID, name: str = "tiny", *, shape: str = "qwen3-
             "model.layers.2.mlp.up_proj": "int4_awq g128, input scale kept",
             "model.norm": "bf16",
         },
-        "kv_scales": KvScaleReport(**scales),
+        "kv_scales": scales,
         "quality": Quality(
-            text="a text", arithmetic="float32", tokens=1024, base_perplexity=20.0, engine_perplexity=22.0, kl=0.05, top1_agreement=0.9
+            text="a text",
+            arithmetic="float32",
+            tokens=1024,
+            base_perplexity=20.0,
+            engine_perplexity=22.0,
+            kl=0.05,
+            top1_agreement=0.9,
         ),
         "chat": True,
         "stage_seconds": {"measure": 3.0, "plan": 1.0},
         "warnings": (),
         "files": {"checkpoint/model.safetensors": FileRecord(bytes=3 * 2**20, sha256="cd" * 32)},
-    }  # fmt: skip
+    }
     return Manifest(**(fields | changes))
 
 

@@ -15,6 +15,7 @@ from roundhouse.console.models import Deployment, DeploymentLogLine, DeploymentS
 
 HOST = socket.gethostname()
 HOME = "/srv/roundhouse"
+MACHINE = {"name": "a CPU", "kind": "cpu", "cores": 2, "total_memory": 2**34, "free_memory": 2**33}
 
 
 def add_engine(session: Session, identity: str = "0123456789abcdef", *, host: str = HOST, **changes: Any) -> EngineRecord:
@@ -23,7 +24,7 @@ def add_engine(session: Session, identity: str = "0123456789abcdef", *, host: st
     fields: dict[str, Any] = {
         "id": identity, "name": f"engine-{identity[:4]}", "model": "tiny", "target": "torch", "role": "aggregated",
         "weights": "bf16", "group_size": None, "kv_cache": "bf16", "total_bytes": 2**20, "base_bytes": 2**20,
-        "checkpoint_bytes": 2**20, "kv_tokens": 2048, "top1_agreement": 1.0, "kl": 0.0, "manifest": {"recipe": {"guard": "tags"}},
+        "checkpoint_bytes": 2**20, "kv_tokens": 2048, "top1_agreement": 1.0, "kl": 0.0, "manifest": {"recipe": {}},
         "created_at": now, "recorded_at": now,
     }  # fmt: skip
     engine = EngineRecord(**(fields | changes))
@@ -39,7 +40,7 @@ def add_replica(session: Session, engine_id: str, host: str) -> None:
     session.add(EngineReplica(engine_id=engine_id, folder=f"{HOME}/engines/x", state="present", found_at=now, **place))
     if session.get(Worker, host) is None:
         session.add(
-            Worker(id=host, host=host, home=HOME, pid=1, versions={}, targets=["torch"], hardware={}, disk_free=2**40,
+            Worker(id=host, host=host, home=HOME, pid=1, versions={}, targets=["torch"], hardware=MACHINE, disk_free=2**40,
                    disk_total=2**41, started_at=now, seen_at=now)
         )  # fmt: skip
     session.flush()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import SecretStr
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
@@ -116,6 +116,7 @@ class Workshop:
             api_key=SecretStr(key) if key else None, control_value=SecretStr(control) if control else None
         )
         with self.database.writing() as session:
+            session.execute(update(Worker).values(seen_at=utc_now()))  # however long the tests before took
             row, _ = ask_deploy(session, OPERATOR, wanted, secrets, Sealer.of(self.home))
             return row.id
 

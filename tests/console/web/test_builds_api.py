@@ -30,13 +30,14 @@ def test_a_plan_is_what_the_command_answers(api: Browser) -> None:
     assert answer.status_code == 200
     told = answer.json()
     assert (told["schema"], told["legal"], told["kv_tokens"], told["gpu"]) == ("roundhouse.plan/1", True, 542_304, "L40S")
-    refused = api.post("/api/v1/plans", json={"recipe": {"model": "shape:llama-3.1-70b"}, "device": "l40s"}).json()
+    refused = api.post(
+        "/api/v1/plans", json={"recipe": {"model": "shape:llama-3.1-70b", "weights": "bf16"}, "device": "l40s"}
+    ).json()
     assert (refused["legal"], len(refused["problems"])) == (False, 1)
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
+def test_what_cannot_be_planned_is_a_problem_in_words(api: Browser) -> None:
+    asked: tuple[dict[str, Any], ...] = (
         {"recipe": {"weights": "fp8"}},
         {"recipe": {"model": "/etc/passwd"}},
         {"recipe": {"model": "shape:qwen3-8b"}, "device": "nothing"},
@@ -44,12 +45,11 @@ def test_a_plan_is_what_the_command_answers(api: Browser) -> None:
         {"recipe": {"model": "shape:qwen3-8b"}, "price_per_gpu_hour": "inf"},
         {"recipe": {"model": "shape:qwen3-8b"}, "junk": 1},
         {"recipe": []},
-    ],
-)
-def test_what_cannot_be_planned_is_a_problem_in_words(api: Browser, wanted: dict[str, Any]) -> None:
-    answer = api.post("/api/v1/plans", json=wanted)
-    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
-    assert answer.json()["detail"]
+    )
+    for wanted in asked:
+        answer = api.post("/api/v1/plans", json=wanted)
+        assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+        assert answer.json()["detail"]
 
 
 def test_what_can_be_planned_is_listed(api: Browser, database: Database, model: str) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from browsing import ORIGIN, Browser, BrowserMaker
+from counting import count_queries
 from deployed import HOST, add_deployment, add_engine, add_lines, add_replica, add_samples
 from sqlalchemy import select
 
+from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
@@ -165,12 +167,8 @@ def test_only_what_has_ended_can_be_forgotten(browser: BrowserMaker, database: D
 
 def deploy(browser: Browser, **changes: str) -> Any:
     form = {"engine": "0123456789abcdef", "name": "served", "idempotency_key": "once"} | changes
-    return browser.post(
-        "/deployments/new",
-        data={"form_token": browser.form_token(), **form},
-        headers={"origin": ORIGIN},
-        follow_redirects=False,
-    )
+    data = {"form_token": browser.form_token(), **form}
+    return browser.post("/deployments/new", data=data, headers={"origin": ORIGIN}, follow_redirects=False)
 
 
 def test_a_deployment_is_asked_for_once_with_what_was_typed(browser: BrowserMaker, database: Database) -> None:
@@ -208,6 +206,7 @@ def test_a_deployment_is_asked_for_once_with_what_was_typed(browser: BrowserMake
         ({"http": "8000", "grpc": "8000"}, "two ports are the same"),
         ({"kind": "remote"}, "needs the HTTP URL"),
         ({"memory": "memory_fraction", "memory_value": "2"}, "less than or equal to 1"),
+        ({"memory_value": "4096"}, "choose what this number is"),
         ({"max_batch_size": "many"}, "valid integer"),
         ({"name": "tiny"}, "is served on"),
         ({"host": "nowhere"}, "has no live worker"),
@@ -225,6 +224,69 @@ def test_a_wrong_form_comes_back_with_what_was_typed_and_no_secret(
     assert 'value="77"' in answer.text
     assert "hush" not in answer.text
     assert "two words" not in answer.text
+
+
+def test_what_would_run_and_what_cannot_is_said_while_typing(
+    browser: BrowserMaker, database: Database, tiny_engine: Engine
+) -> None:
+    manifest = tiny_engine.manifest.model_dump(mode="json")
+    with database.writing() as session:
+        add_engine(session, manifest=manifest)
+        add_deployment(session, openai=FRONT)
+
+    operator = browser("operator")
+
+    def check(**changes: str) -> str:
+        form = {"engine": "0123456789abcdef", "name": "served"} | changes
+        answer = operator.submit("/deployments/new/check", form)
+        assert answer.status_code == 200  # type: ignore[attr-defined]
+        return str(answer.text)  # type: ignore[attr-defined]
+
+    assert "32 tokens in 2 pages" in check(memory="kv_cache_tokens", memory_value="32", page_tokens="16")
+    assert "is above the model" in check(max_seq_len="1000000")
+    assert "free memory" in check(memory="kv_cache_bytes", memory_value=str(2**50))
+    assert "is served on" in check(name="tiny")
+    assert "could use it" in check(address="0.0.0.0")
+    assert "could use it" not in check(address="0.0.0.0", keyed="on")
+    assert deploy(operator, max_seq_len="1000000").status_code == 422
+
+
+def test_the_list_and_a_page_take_as_many_statements_however_much_there_is(browser: BrowserMaker, database: Database) -> None:
+    add_one(database)
+    viewer = browser("viewer")
+
+    def statements(path: str) -> int:
+        with count_queries(database) as seen:
+            assert viewer.get(path).status_code == 200
+        return len(seen)
+
+    before = [statements(path) for path in ("/deployments", "/deployments/aaaaaaaa", "/playground")]
+    for index in range(8):
+        add_one(database, f"bbbbbbb{index}", name=f"more-{index}")
+    with database.writing() as session:
+        add_lines(session, "aaaaaaaa", *(f"line {index}" for index in range(50)))
+    assert [statements(path) for path in ("/deployments", "/deployments/aaaaaaaa", "/playground")] == before
+
+
+def test_programs_do_what_pages_do(browser: BrowserMaker, database: Database) -> None:
+    add_one(database)
+    operator = browser("operator")
+    headers = {"origin": ORIGIN, "x-form-token": operator.form_token(), "idempotency-key": "once"}
+    listed = operator.get("/api/v1/deployments").json()
+    assert (listed["total"], listed["items"][0]["deployment"]["id"]) == (1, "aaaaaaaa")
+    assert operator.get("/api/v1/deployments/aaaaaaaa").json()["sample"]["values"]["running"] == 2
+    assert len(operator.get("/api/v1/deployments/aaaaaaaa/samples").json()) == 6
+    settings = {"engine_id": "0123456789abcdef", "name": "served", "keyed": True}
+    wanted = {"settings": settings, "api_key": "sesame"}
+    asked = [operator.post("/api/v1/deployments", json=wanted, headers=headers) for _ in range(2)]
+    assert [each.status_code for each in asked] == [202, 202]
+    assert asked[0].json() == asked[1].json()
+    assert asked[0].headers["location"] == f"/api/v1/deployments/{asked[0].json()['deployment_id']}"
+    assert "sesame" not in operator.get(asked[0].headers["location"]).text
+    unloaded = operator.post("/api/v1/deployments/aaaaaaaa/unload", headers=headers | {"idempotency-key": "two"})
+    assert unloaded.status_code == 202
+    problem = operator.delete("/api/v1/deployments/aaaaaaaa", headers=headers)
+    assert (problem.status_code, problem.headers["content-type"]) == (409, "application/problem+json")
 
 
 def test_viewers_do_not_deploy(browser: BrowserMaker, database: Database) -> None:

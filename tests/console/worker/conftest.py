@@ -124,11 +124,11 @@ class Bench:
 
     def children(self) -> list[psutil.Process]:
         """Every process that a child command of this bench runs in, tethers included."""
-        found = []
-        for process in psutil.process_iter(["cmdline", "status"]):
-            if self.mark in (process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        return found
+        return [
+            process
+            for process in psutil.process_iter(["cmdline", "status"])
+            if self.mark in (process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE
+        ]
 
     def leftovers(self) -> list[Path]:
         """What unfinished builds have left."""
@@ -141,7 +141,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench(database: Database, tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(database, Home(tmp_path / "a home"))
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a home")
+
+
+@pytest.fixture
+def bench(database: Database, home: Home) -> Iterator[Bench]:
+    bench = Bench(database, home)
     yield bench
     bench.close()

@@ -15,6 +15,8 @@ from roundhouse.console.worker.wire import Ended, Progress, StageBegan, as_line,
 
 from .conftest import Bench, eventually
 
+on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
 
 def test_a_job_succeeds_with_stages_and_a_log(bench: Bench) -> None:
     bench.start()
@@ -27,6 +29,7 @@ def test_a_job_succeeds_with_stages_and_a_log(bench: Bench) -> None:
     assert bench.log(job.id) == ["half of it"]
 
 
+@on_sqlite
 def test_failures_say_why(bench: Bench) -> None:
     bench.start()
     jobs = {name: bench.do(name) for name in ("fail", "fail_badly", "fail_with_result", "die")}
@@ -54,6 +57,7 @@ def test_a_log_is_numbered_clean_and_capped(bench: Bench, monkeypatch: pytest.Mo
     assert log[299] == "The rest of the log is not kept: it has more than 299 lines."
 
 
+@on_sqlite
 @pytest.mark.parametrize("deed", ["wait", "stubborn", "finish_anyway"])
 def test_cancelling_ends_the_child_and_all_it_started(bench: Bench, deed: str) -> None:
     bench.start(grace_s=0.5 if deed == "stubborn" else 60.0, lease_s=3.0)
@@ -70,18 +74,20 @@ def test_cancelling_ends_the_child_and_all_it_started(bench: Bench, deed: str) -
         assert (ended.state, ended.error) == ("cancelled", None)
 
 
+@on_sqlite
 def test_a_deployment_does_not_wait_for_a_build(bench: Bench) -> None:
     bench.start()
     build = bench.do("wait")
     bench.at_stage(build, "waiting")
     behind = bench.do("stages", say="")
-    # Neither of these kinds is registered in the child: it fails, which it can only do when it was taken.
+    # There is no such deployment: it fails, which it can only do when it was taken.
     assert bench.ended(bench.ask("undeploy")).state == "failed"
     assert (bench.look(build).state, bench.look(behind).state) == ("running", "queued")
     bench.cancel(build)
     assert bench.ended(behind).state == "succeeded"
 
 
+@on_sqlite
 def test_the_end_of_a_worker_gives_its_jobs_back(bench: Bench) -> None:
     end = bench.start()
     again = bench.ask(payload={"do": "wait"}, most_attempts=2)

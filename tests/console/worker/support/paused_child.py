@@ -76,11 +76,10 @@ def talk(task: Task) -> dict[str, Any]:
     sys.stdout.write("no end of line")
     sys.stdout.flush()
     task.begin_stage("talking", "a lot")
-    print("to \x1b[31mstderr\x1b[0m\x00 and back", file=sys.stderr)
-    print("\x1e is no event")
-    print("x" * 5000)
+    sys.stderr.write("to \x1b[31mstderr\x1b[0m\x00 and back\n")
+    sys.stdout.write("\x1e is no event\n" + "x" * 5000 + "\n")
     for number in range(task.payload["lines"]):
-        print(f"line {number}")
+        sys.stdout.write(f"line {number}\n")
     return {}
 
 

@@ -1,4 +1,4 @@
-"""`roundhouse demo`: the main job, start to end, with what was measured on the way."""
+"""A first try of a deployment: one question through each endpoint, how fast it answers, and whether pages were checked."""
 
 from __future__ import annotations
 
@@ -13,47 +13,31 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.table import Table
 from tritonclient.grpc import InferenceServerClient, InferInput
 
-from roundhouse.build.command_options import progress_terminal
-from roundhouse.build.engine_view import engine_summary
-from roundhouse.build.models.sources import DEMO_MODEL
-from roundhouse.build.pipeline import build, plan_recipe
-from roundhouse.build.planner.view import plan_view
-from roundhouse.build.recipe import Recipe
-from roundhouse.build.terminal import answer_console, byte_text
 from roundhouse.errors import ServeError
 
-from .deployment import Deployment, Endpoints, Ports
+from .addresses import Endpoints
 from .openai.chat import load_chat_template
 from .openai.schemas import ChatMessage
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
-    from roundhouse.build.home import Home
 
-__all__ = ["DemoReport", "run_demo"]
+__all__ = ["PARALLEL", "Trial", "try_out"]
 
 QUESTION = "What is the capital of France?"
-_PARALLEL = 8
+PARALLEL = 8
+"""Requests at once where speed is measured under load."""
 _PARALLEL_TOKENS = 32
 
 
-class DemoReport(BaseModel):
-    """What the demo saw."""
+class Trial(BaseModel):
+    """What a first try saw."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    engine: str
-    bytes_before: int
-    bytes_after: int
-    kv_tokens_bf16: int
-    kv_tokens_fp8: int
-    top1_agreement: float
-    kl: float
     grpc_answer: str
     openai_answer: str
     tokens_per_second_alone: float
@@ -62,48 +46,17 @@ class DemoReport(BaseModel):
     tag_mismatches: int
 
 
-def run_demo(home: Home, *, quiet: bool) -> DemoReport:
-    """Plan, build, serve on Triton, ask through gRPC and the OpenAI front, measure, stop.
-
-    Args:
-        home: where the engine is kept; a second demo finds it there.
-        quiet: show nothing on standard output.
+def try_out(endpoints: Endpoints, engine: Engine, console: Console) -> Trial:
+    """Ask and measure, showing answers as they come.
 
     Raises:
-        RoundhouseError: whatever step failed says so.
+        ServeError: an endpoint answered with an error, or with nothing.
     """
-    console = Console(quiet=True) if quiet else answer_console()
-    recipe = Recipe(model=DEMO_MODEL, name="demo", max_batch_size=16, max_seq_len=2048)
-
-    console.rule("1  plan", align="left")
-    plan = plan_recipe(recipe)
-    console.print(plan_view(plan))
-
-    console.rule("2  build", align="left")
-    with progress_terminal() as terminal:
-        engine = build(recipe, home, terminal).engine
-    console.print(engine_summary(engine))
-
-    console.rule("3  serve on Triton, page tags on", align="left")
-    log: list[str] = []
-    with Deployment([engine], home, ports=Ports(http=0, grpc=0, metrics=0, openai=0), on_log=log.append) as deployment:
-        endpoints = deployment.endpoints
-        console.print(f"ready: Triton gRPC {endpoints.grpc}, HTTP {endpoints.http}, OpenAI {endpoints.openai}")
-
-        console.rule("4  ask", align="left")
-        grpc_answer = _show(console, "gRPC   ", _ask_grpc(endpoints, engine))
-        openai_answer = _show(console, "OpenAI ", _ask_openai(endpoints))
-        alone = _tokens_per_second(endpoints, 1)
-        parallel = _tokens_per_second(endpoints, _PARALLEL)
-        checks, mismatches = _tag_metrics(endpoints)
-    report = DemoReport(
-        engine=engine.manifest.id,
-        bytes_before=plan.base_bytes,
-        bytes_after=plan.checkpoint_bytes,
-        kv_tokens_bf16=plan.kv_tokens_bf16,
-        kv_tokens_fp8=plan.kv_tokens,
-        top1_agreement=engine.manifest.quality.top1_agreement,
-        kl=engine.manifest.quality.kl,
+    grpc_answer = _show(console, "gRPC   ", _ask_grpc(endpoints, engine))
+    openai_answer = _show(console, "OpenAI ", _ask_openai(endpoints))
+    alone, parallel = _tokens_per_second(endpoints, 1), _tokens_per_second(endpoints, PARALLEL)
+    checks, mismatches = _tag_metrics(endpoints)
+    return Trial(
         grpc_answer=grpc_answer,
         openai_answer=openai_answer,
         tokens_per_second_alone=alone,
@@ -111,10 +64,6 @@ def run_demo(home: Home, *, quiet: bool) -> DemoReport:
         tag_checks=checks,
         tag_mismatches=mismatches,
     )
-    console.rule("5  what was measured", align="left")
-    console.print(_report_table(report))
-    console.print(f"The engine stays; serve it with: roundhouse serve {engine.manifest.name}", markup=False)
-    return report
 
 
 def _show(console: Console, name: str, pieces: Iterator[str]) -> str:
@@ -199,22 +148,3 @@ def _tag_metrics(endpoints: Endpoints) -> tuple[int, int]:
         return int(float(found[1]))
 
     return value("roundhouse_tag_checks_total"), value("roundhouse_tag_mismatches_total")
-
-
-def _report_table(report: DemoReport) -> Table:
-    table = Table(box=SIMPLE, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    change = f"{byte_text(report.bytes_before)} → {byte_text(report.bytes_after)}"
-    rows = [
-        ("weights, before → after", change),
-        ("KV tokens in the same bytes, BF16 → FP8", f"{report.kv_tokens_bf16:,} → {report.kv_tokens_fp8:,}"),
-        ("next tokens that agree with the base", f"{report.top1_agreement:.1%} (KL {report.kl:.3f})"),
-        ("tokens/s through the OpenAI front, alone", f"{report.tokens_per_second_alone:.1f}"),
-        (f"tokens/s through the OpenAI front, {_PARALLEL} at once", f"{report.tokens_per_second_parallel:.1f}"),
-        ("page-tag checks", f"{report.tag_checks:,}"),
-        ("page-tag mismatches", f"{report.tag_mismatches:,}"),
-    ]
-    for name, value in rows:
-        table.add_row(name, value)
-    return table

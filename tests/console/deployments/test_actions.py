@@ -1,0 +1,137 @@
+"""Asking for deployments and for their end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deploying import ENGINE_ID, HOST, OPERATOR, SEALER, VIEWER, add_engine, add_worker
+from pydantic import SecretStr
+from sqlalchemy import select, update
+
+from roundhouse.build.home import Home
+from roundhouse.console.database.base import utc_now
+from roundhouse.console.database.database import Database
+from roundhouse.console.deployments.actions import ask_deploy, ask_undeploy, forget
+from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
+from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
+from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job, Worker
+from roundhouse.errors import UsageError
+
+WANTED = DeploymentSettings(engine_id=ENGINE_ID, name="m")
+NONE = DeploymentSecrets()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def ready(database: Database, home: Home) -> Database:
+    add_engine(database, home)
+    add_worker(database, home)
+    return database
+
+
+def deploy(database: Database, wanted: DeploymentSettings = WANTED, key: str | None = None) -> tuple[str, int]:
+    with database.writing() as session:
+        row, job = ask_deploy(session, OPERATOR, wanted, NONE, SEALER, idempotency_key=key)
+        return row.id, job.id
+
+
+def test_a_wish_is_a_row_a_job_and_an_entry_in_the_audit_log(ready: Database, home: Home) -> None:
+    wanted = WANTED.model_copy(update={"keyed": True})
+    with ready.writing() as session:
+        row, job = ask_deploy(session, OPERATOR, wanted, DeploymentSecrets(api_key=SecretStr("geheim")), SEALER)
+    with ready.reading() as session:
+        row, job = session.get_one(Deployment, row.id), session.get_one(Job, job.id)
+        (entry,) = session.scalars(select(AuditEntry))
+        everything = [str(vars(each)) for each in (row, job, entry)]
+    assert (row.state, row.name, row.host, row.home) == ("starting", "m", HOST, str(home.path))
+    assert DeploymentSettings.model_validate(row.settings) == wanted
+    assert SEALER.open(row.sealed or "") == {"api_key": "geheim"}
+    assert (job.kind, job.state, job.host, job.home, job.deployment_id) == ("deploy", "queued", HOST, str(home.path), row.id)
+    assert (entry.who, entry.action, entry.subject) == ("olga", "deployment.start", row.id)
+    assert not any("geheim" in each for each in everything)
+
+
+def test_the_same_key_gives_the_same_deployment(ready: Database) -> None:
+    assert deploy(ready, key="k") == deploy(ready, key="k")
+    with ready.writing() as session, pytest.raises(UsageError, match="'k' was used for another request"):
+        ask_deploy(session, OPERATOR, WANTED.model_copy(update={"name": "n"}), NONE, SEALER, idempotency_key="k")
+    with ready.reading() as session:
+        assert len(session.scalars(select(Deployment)).all()) == 1
+
+
+def test_what_cannot_be_is_refused(ready: Database) -> None:
+    deploy(ready)
+    keyed = WANTED.model_copy(update={"name": "n", "keyed": True})
+    key = DeploymentSecrets(api_key=SecretStr("k"))
+    refused = [
+        (WANTED, NONE, ConflictError, "m is served on here already"),
+        (WANTED.model_copy(update={"engine_id": "no"}), NONE, NotFoundError, "there is no engine no"),
+        (keyed, NONE, UsageError, "no API key to ask for"),
+        (WANTED.model_copy(update={"name": "n"}), key, UsageError, "nobody is asked for"),
+        (keyed, DeploymentSecrets(api_key=SecretStr("a b")), UsageError, "visible ASCII"),
+        (keyed.model_copy(update={"keyed": False, "control_header": "h"}), NONE, UsageError, "a name and a value"),
+    ]
+    for wanted, secrets, error, why in refused:
+        with ready.writing() as session, pytest.raises(error, match=why):
+            ask_deploy(session, OPERATOR, wanted, secrets, SEALER)
+    with ready.writing() as session, pytest.raises(ForbiddenError):
+        ask_deploy(session, VIEWER, WANTED, NONE, SEALER)
+
+
+def test_it_goes_where_the_engine_lies_and_a_worker_is_alive(ready: Database) -> None:
+    with ready.writing() as session, pytest.raises(ConflictError, match="host elsewhere has no live worker"):
+        ask_deploy(session, OPERATOR, WANTED, NONE, SEALER, on_host="elsewhere")
+    changes = [
+        update(EngineReplica).values(state="damaged"),
+        update(Worker).values(seen_at=utc_now() - timedelta(minutes=5)),
+        update(Worker).values(ended_at=utc_now()),
+        update(Worker).values(home="/another"),
+    ]
+    for change in changes:
+        with ready.writing() as session:
+            changed = session.begin_nested()
+            session.execute(change)
+            with pytest.raises(ConflictError, match="no host with a live worker has engine tiny"):
+                ask_deploy(session, OPERATOR, WANTED, NONE, SEALER)
+            changed.rollback()
+
+
+def test_stopping_cancels_the_start_and_asks_once(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    with ready.writing() as session:
+        first = ask_undeploy(session, OPERATOR, id_, drain_s=60).id
+    with ready.writing() as session:
+        assert ask_undeploy(session, OPERATOR, id_).id == first
+    with ready.reading() as session:
+        assert session.get_one(Deployment, id_).state == "stopping"
+        assert session.get_one(Job, job_id).state == "cancelled"
+        assert session.get_one(Job, first).payload == {"deployment_id": id_, "drain_s": 60}
+        assert [entry.action for entry in session.scalars(select(AuditEntry))] == ["deployment.start", "deployment.stop"]
+
+
+def test_what_cannot_be_stopped_or_forgotten_says_so(ready: Database) -> None:
+    id_, _ = deploy(ready)
+    with ready.writing() as session:
+        with pytest.raises(ConflictError, match="is starting"):
+            forget(session, OPERATOR, id_)
+        with pytest.raises(UsageError, match="0 to 600"):
+            ask_undeploy(session, OPERATOR, id_, drain_s=601)
+        with pytest.raises(NotFoundError):
+            ask_undeploy(session, OPERATOR, "none")
+        for refused in (lambda: ask_undeploy(session, VIEWER, id_), lambda: forget(session, VIEWER, id_)):
+            with pytest.raises(ForbiddenError):
+                refused()
+        session.execute(update(Deployment).values(state="dead"))
+        session.execute(update(Job).values(state="failed"))
+        session.expire_all()
+        with pytest.raises(ConflictError, match="has ended: dead"):
+            ask_undeploy(session, OPERATOR, id_)
+        forget(session, OPERATOR, id_)
+        assert session.scalar(select(Deployment)) is None
+    deploy(ready)  # its name is free again
