@@ -14,6 +14,7 @@ from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import metrics
+from .api.description import operation_id
 from .cookies import LOGIN_COOKIES
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
 from .problems import add_error_handlers
@@ -36,7 +37,14 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     Returns:
         The application; its ``state.roundhouse`` is the :class:`WebState`.
     """
-    app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title="Roundhouse",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        generate_unique_id_function=operation_id,
+    )
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
     add_routes(app)
     app.mount(static_base(), StaticFiles(directory=STATIC), name="static")

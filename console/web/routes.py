@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from . import health, metrics
 from .api import account as account_api
@@ -18,6 +18,7 @@ from .api import plans as plans_api
 from .api import settings as settings_api
 from .api import users as users_api
 from .api import workers as workers_api
+from .api.description import PROBLEMS, bearer, cookie, note_scopes, only_known_parameters
 from .pages import (
     account,
     audit,
@@ -68,14 +69,14 @@ _PAGES = (
     settings,
 )
 _API = (
+    overview_api,
     plans_api,
     builds_api,
     jobs_api,
     engines_api,
     deployments_api,
-    drills_api,
     integrity_api,
-    overview_api,
+    drills_api,
     workers_api,
     users_api,
     account_api,
@@ -83,10 +84,13 @@ _API = (
     settings_api,
 )
 
+_OF_API = [Depends(bearer), Depends(cookie), Depends(only_known_parameters)]
+
 
 def add_routes(app: FastAPI) -> None:
     """Mount them."""
     for pages in _PAGES:
         app.include_router(pages.router, include_in_schema=False)
     for api in _API:
-        app.include_router(api.router)
+        note_scopes(api.router)
+        app.include_router(api.router, responses=PROBLEMS, dependencies=_OF_API)

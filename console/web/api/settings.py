@@ -11,6 +11,7 @@ from ...process import ProcessSettings, process_settings
 from ...settings_table import TableSettings, change_settings, read_settings
 from ..state import state_of
 from ..who import Admin, Reading, needs
+from .description import describe
 
 __all__ = ["router"]
 
@@ -57,5 +58,4 @@ def change(request: Request, actor: Admin, changes: SettingChanges) -> TableSett
 @router.get("/openapi.json", include_in_schema=False, dependencies=[needs("read")])
 def description(request: Request) -> dict[str, Any]:
     """This API, as OpenAPI describes it."""
-    found: dict[str, Any] = request.app.openapi()
-    return found
+    return describe(request.app)

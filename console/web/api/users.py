@@ -16,6 +16,7 @@ from ..access_lists import RowId, UsersWanted
 from ..page import ListPage
 from ..state import state_of
 from ..who import Admin, Reading, needs
+from .asked import UserName
 
 __all__ = ["router"]
 
@@ -61,13 +62,13 @@ def add(request: Request, response: Response, actor: Admin, new: NewUser) -> Use
 
 
 @router.get("/{name}", dependencies=[needs("admin")])
-def user(session: Reading, name: str) -> UserRow:
+def user(session: Reading, name: UserName) -> UserRow:
     """One account."""
     return find_user(session, name)
 
 
 @router.patch("/{name}")
-def change(request: Request, actor: Admin, name: str, changes: UserChanges) -> UserRow:
+def change(request: Request, actor: Admin, name: UserName, changes: UserChanges) -> UserRow:
     """Change an account: all of it, or nothing when one thing cannot be."""
     with state_of(request).database.writing() as session:
         if changes.role is not None:
@@ -81,26 +82,26 @@ def change(request: Request, actor: Admin, name: str, changes: UserChanges) -> U
 
 
 @router.get("/{name}/logins", dependencies=[needs("admin")])
-def logins(session: Reading, name: str) -> tuple[LoginRow, ...]:
+def logins(session: Reading, name: UserName) -> tuple[LoginRow, ...]:
     """Where it is logged in."""
     return logins_of(session, find_user(session, name).id)
 
 
 @router.delete("/{name}/logins", status_code=204)
-def log_out(request: Request, actor: Admin, name: str) -> None:
+def log_out(request: Request, actor: Admin, name: UserName) -> None:
     """Log it out everywhere."""
     with state_of(request).database.writing() as session:
         end_logins(session, actor, name)
 
 
 @router.get("/{name}/tokens", dependencies=[needs("admin")])
-def tokens(session: Reading, name: str) -> tuple[TokenRow, ...]:
+def tokens(session: Reading, name: UserName) -> tuple[TokenRow, ...]:
     """Its tokens, without what they are."""
     return tokens_of(session, find_user(session, name).id)
 
 
 @router.delete("/{name}/tokens/{token_id}", status_code=204)
-def revoke(request: Request, actor: Admin, name: str, token_id: RowId) -> None:
+def revoke(request: Request, actor: Admin, name: UserName, token_id: RowId) -> None:
     """End one of its tokens; a second time changes nothing."""
     with state_of(request).database.writing() as session:
         revoke_token_of(session, actor, name, token_id)

@@ -10,6 +10,7 @@ from ...workers.records import WorkerDetail, WorkerRow
 from ..access_lists import WorkersWanted
 from ..page import ListPage
 from ..who import Reading, needs
+from .asked import WorkerId
 
 __all__ = ["router"]
 
@@ -23,6 +24,6 @@ def workers(session: Reading, part: ListPage, wanted: WorkersWanted) -> Paged[Wo
 
 
 @router.get("/{worker_id}")
-def worker(session: Reading, worker_id: str) -> WorkerDetail:
+def worker(session: Reading, worker_id: WorkerId) -> WorkerDetail:
     """One worker, and the jobs it had."""
     return find_worker(session, worker_id)
