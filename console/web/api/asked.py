@@ -9,5 +9,6 @@ from fastapi import Header
 __all__ = ["IdempotencyKey"]
 
 IdempotencyKey = Annotated[
-    str | None, Header(alias="Idempotency-Key", max_length=200, description="Who asks again with the same key gets what is there.")
+    str | None,
+    Header(alias="Idempotency-Key", max_length=200, description="Who asks again with the same key gets what is there."),
 ]
