@@ -89,3 +89,15 @@ def test_what_a_newer_version_has_set_is_passed_over(browser: BrowserMaker, data
 def test_the_api_is_described_to_who_may_read(browser: BrowserMaker) -> None:
     assert browser().get("/api/v1/openapi.json").status_code == 401
     assert "/api/v1/users" in browser("viewer").get("/api/v1/openapi.json").json()["paths"]
+
+
+def test_plans_cost_what_is_set_unless_they_say_otherwise(browser: BrowserMaker) -> None:
+    admin = browser("admin")
+    plan = "/plan?model=shape%3Allama-3.1-8b&device=L40S"
+    cost = "per million tokens"
+    assert cost not in admin.get(plan).text
+    admin.submit("/settings", FORM)
+    page = admin.get(plan).text
+    assert cost in page
+    assert "EUR per GPU h" in page
+    assert admin.get(f"{plan}&price=2.5").text.count(cost) == page.count(cost)
