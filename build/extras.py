@@ -14,7 +14,7 @@ Extra = Literal["build", "serve", "console"]
 _MODULES: dict[Extra, tuple[str, ...]] = {
     "build": ("torch", "transformers", "modelopt", "safetensors", "gguf"),
     "serve": ("torch", "transformers", "msgspec", "zmq", "fastapi", "httpx", "uvicorn", "tritonclient"),
-    "console": ("alembic", "argon2", "fastapi", "jinja2", "pwdlib", "sqlalchemy", "uvicorn"),
+    "console": ("alembic", "argon2", "fastapi", "httpx", "jinja2", "pwdlib", "sqlalchemy", "uvicorn"),
 }
 """What each extra of pyproject.toml brings, by import name."""
 

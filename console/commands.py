@@ -1,4 +1,4 @@
-"""`roundhouse console` and `roundhouse database`; `worker` has a module of its own."""
+"""`roundhouse console` and `roundhouse database`; `worker` and `users` have modules of their own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from roundhouse.build.command_options import HomeOption, JsonOption, home_at, print_json
 from roundhouse.build.extras import require_extra
 
+from .account_commands import users_commands
 from .command_options import DatabaseOption, ModelsOption
 from .worker.command import worker
 
@@ -28,6 +29,7 @@ def add_commands(app: typer.Typer) -> None:
     database.command()(upgrade)
     database.command()(current)
     app.add_typer(database, name="database")
+    app.add_typer(users_commands(), name="users")
 
 
 def console(

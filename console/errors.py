@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roundhouse.errors import RoundhouseError, UsageError
 
-__all__ = ["ConflictError", "ForbiddenError", "LoginNeededError", "NotFoundError"]
+__all__ = ["ConflictError", "FieldError", "ForbiddenError", "LoginNeededError", "NotFoundError"]
 
 
 class LoginNeededError(RoundhouseError):
@@ -12,6 +12,20 @@ class LoginNeededError(RoundhouseError):
 
     def __init__(self) -> None:
         super().__init__("log in first", hint="Programs send Authorization: Bearer TOKEN.")
+
+
+class FieldError(UsageError):
+    """One field of a form, or of an API's body, cannot be as it is (422).
+
+    Args:
+        field: its name.
+        message: what is wrong.
+        hint: what to do about it.
+    """
+
+    def __init__(self, field: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class NotFoundError(UsageError):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .access.accounts import any_accounts
 from .database.database import Database
 from .database.schema import open_database
+from .housekeeping import Housekeeping
 from .settings import ConsoleSettings
 from .web.app import create_app
 from .web.server import WebServer
@@ -43,8 +44,15 @@ def run_console(
         say(f"make the first account: {address}/setup?token={app.state.roundhouse.first_account.secret}")
     secret_url = database.url.render_as_string(hide_password=False)
     beside = WorkerBeside(settings, secret_url, log) if settings.worker else None
+    keeping = Housekeeping(database)
+
+    def meanwhile() -> None:
+        if beside is not None:
+            beside.keep_running()
+        keeping.when_due()
+
     try:
-        server.run(beside.keep_running if beside else lambda: None)
+        server.run(meanwhile)
     finally:
         if beside is not None:
             beside.stop()

@@ -13,11 +13,16 @@ import typer.main
 
 from roundhouse.__main__ import app
 from roundhouse.build.planner.report import json_schema
+from roundhouse.console.remote.app import app as remote_app
 from roundhouse.serve.drill.kinds import KINDS
 from roundhouse.serve.triton.contract import INPUTS, OUTPUTS, TensorSpec
 from roundhouse.serve.triton.metrics import METRICS
 
 DOCS = Path(__file__).parent
+_ELSEWHERE = (
+    "With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are "
+    "those of its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` or a file."
+)
 
 
 def generated() -> dict[Path, str]:
@@ -48,14 +53,31 @@ def _commands() -> str:
         "Exit codes: 0 fine, 1 failed, 2 usage, 3 refused by the plan, 130 interrupted.",
         "Answers go to standard output, progress and logs to standard error. This page is written by `make docs`.",
     ]
-    for name, command in _leaves("roundhouse", typer.main.get_command(app)):
+    parts += _described("roundhouse", typer.main.get_command(app))
+    remote = typer.main.get_command(remote_app)
+    parts += [
+        "# Commands for a console elsewhere",
+        _ELSEWHERE,
+        _options(remote),
+        *_described("roundhouse --server URL", remote),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _described(start: str, group: Any) -> list[str]:
+    parts = []
+    for name, command in _leaves(start, group):
         arguments = " ".join(p.metavar or p.name.upper() for p in command.params if p.param_type_name == "argument")
         help_text = " ".join((command.help or "").split())
         parts.append(f"## {name} {arguments}".rstrip() + f"\n\n{help_text}")
-        rows = [_option(p) for p in command.params if p.param_type_name == "option" and p.name != "help"]
-        if rows:
-            parts.append("\n".join(["| option | default | |", "| --- | --- | --- |", *rows]))
-    return "\n\n".join(parts) + "\n"
+        if options := _options(command):
+            parts.append(options)
+    return parts
+
+
+def _options(command: Any) -> str:
+    rows = [_option(p) for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    return "\n".join(["| option | default | |", "| --- | --- | --- |", *rows]) if rows else ""
 
 
 def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -158,9 +158,9 @@ def report_of(plan: Plan) -> PlanReport:
     )
 
 
-def json_of(plans: Sequence[Plan]) -> dict[str, Any]:
+def json_of(plans: Sequence[Plan | PlanReport]) -> dict[str, Any]:
     """One plan as ``roundhouse.plan/1``, several as ``roundhouse.plans/1``, in JSON's own types."""
-    reports = tuple(report_of(plan) for plan in plans)
+    reports = tuple(plan if isinstance(plan, PlanReport) else report_of(plan) for plan in plans)
     return (reports[0] if len(reports) == 1 else PlanReports(plans=reports)).model_dump(mode="json")
 
 

@@ -19,9 +19,9 @@ from .view_facts import devices_text, facts_of, price_text, speed_text, verdict_
 __all__ = ["compare_view", "plan_view"]
 
 
-def plan_view(plan: Plan) -> RenderableType:
+def plan_view(plan: Plan | PlanReport) -> RenderableType:
     """What one plan takes, what fits, how fast it decodes, and the reasons when it is refused."""
-    report = report_of(plan)
+    report = _report(plan)
     facts = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
     facts.add_column(style="bold", no_wrap=True)
     for label, value in facts_of(report).items():
@@ -30,12 +30,12 @@ def plan_view(plan: Plan) -> RenderableType:
     return _Trimmed(Group(title, "", facts, *_memory([report]), *_decode(report), *_remarks([report])))
 
 
-def compare_view(plans: Sequence[Plan], names: Sequence[str] | None = None) -> RenderableType:
+def compare_view(plans: Sequence[Plan | PlanReport], names: Sequence[str] | None = None) -> RenderableType:
     """Several plans side by side: what differs is marked, and a remark that only some of them earn names them.
 
     ``names`` says of each plan what it was made from; its model when None.
     """
-    reports = [report_of(plan) for plan in plans]
+    reports = [_report(plan) for plan in plans]
     heads = list(names or (report.model for report in reports))
     title = Text(f"{len(reports)} plans; bytes in memory are those of one device; ≠ marks what differs", style="bold")
     return _Trimmed(
@@ -46,6 +46,10 @@ def compare_view(plans: Sequence[Plan], names: Sequence[str] | None = None) -> R
             *_remarks(reports),
         )
     )
+
+
+def _report(plan: Plan | PlanReport) -> PlanReport:
+    return plan if isinstance(plan, PlanReport) else report_of(plan)
 
 
 @dataclass(frozen=True)

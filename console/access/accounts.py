@@ -12,9 +12,8 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from roundhouse.errors import UsageError
-
 from ..database.base import utc_now
+from ..errors import FieldError
 from ..models import Role, User
 
 __all__ = ["add_account", "any_accounts", "password_fits", "set_password"]
@@ -35,13 +34,13 @@ def add_account(session: Session, name: str, password: str, role: Role) -> User:
     """Make an account.
 
     Raises:
-        UsageError: the name is taken or no name, or the password is too short.
+        FieldError: the name is taken or no name, or the password is too short.
     """
     name = name.strip().lower()
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no account name", hint="Use letters, digits, dots, dashes and underscores.")
+        raise FieldError("name", f"{name!r} is no account name", hint="Use letters, digits, dots, dashes and underscores.")
     if session.scalar(select(User).where(User.name == name)) is not None:
-        raise UsageError(f"there is an account {name} already")
+        raise FieldError("name", f"there is an account {name} already")
     user = User(name=name, role=role, password_hash=_hash(password), created_at=utc_now())
     session.add(user)
     session.flush()
@@ -52,7 +51,7 @@ def set_password(user: User, password: str) -> None:
     """Give an account another password.
 
     Raises:
-        UsageError: it is too short.
+        FieldError: it is too short.
     """
     user.password_hash = _hash(password)
 
@@ -77,6 +76,6 @@ def _as_typed(password: str) -> str:
 
 def _hash(password: str) -> str:
     if not _SHORTEST <= len(password) <= _LONGEST:
-        raise UsageError(f"a password has {_SHORTEST} to {_LONGEST:,} characters")
+        raise FieldError("password", f"a password has {_SHORTEST} to {_LONGEST:,} characters")
     with _at_once:
         return _passwords.hash(_as_typed(password))

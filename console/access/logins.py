@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, and_, delete, not_, select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -15,7 +15,7 @@ from ..database.database import Database
 from ..models import LoginSession, User
 from .secrets import hash_of, new_secret
 
-__all__ = ["Logins", "handle_of"]
+__all__ = ["Logins", "handle_of", "lasting"]
 
 _LONGEST = timedelta(days=14)
 _IDLE = timedelta(days=2)
@@ -26,6 +26,11 @@ _HANDLE = 16
 def handle_of(token_hash: str) -> str:
     """What names a login in pages and addresses: too little of its hash to be worth anything."""
     return token_hash[:_HANDLE]
+
+
+def lasting(now: datetime) -> ColumnElement[bool]:
+    """Whether a login is not over yet, for a WHERE."""
+    return and_(LoginSession.expires_at > now, LoginSession.seen_at > now - _IDLE)
 
 
 class Logins:
@@ -95,14 +100,21 @@ class Logins:
             session.delete(login)
         return login is not None
 
-    def end_all(self, session: Session, user_id: int) -> int:
-        """Log an account out everywhere; returns of how many browsers."""
-        own = select(LoginSession.token_hash).where(LoginSession.user_id == user_id)
-        ended = len(session.scalars(own).all())
-        session.execute(delete(LoginSession).where(LoginSession.user_id == user_id))
+    def end_all(self, session: Session, user_id: int, but: str | None = None) -> int:
+        """Log an account out everywhere; returns of how many browsers.
+
+        Args:
+            session: a writing transaction.
+            user_id: whose.
+            but: the hash of a login that stays.
+        """
+        own = [LoginSession.user_id == user_id]
+        if but is not None:
+            own.append(LoginSession.token_hash != but)
+        ended = len(session.scalars(select(LoginSession.token_hash).where(*own, lasting(self._clock()))).all())
+        session.execute(delete(LoginSession).where(*own))
         return ended
 
     def forget_old(self, session: Session) -> None:
         """Remove logins that are over."""
-        now = self._clock()
-        session.execute(delete(LoginSession).where((LoginSession.expires_at <= now) | (LoginSession.seen_at <= now - _IDLE)))
+        session.execute(delete(LoginSession).where(not_(lasting(self._clock()))))

@@ -10,10 +10,9 @@ from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from roundhouse.errors import UsageError
-
 from ..database.base import utc_now
 from ..database.database import Database
+from ..errors import FieldError
 from ..models import ApiToken, User
 from .actor import SCOPES, Actor, Scope
 from .secrets import hash_of, new_secret
@@ -31,16 +30,16 @@ def add_token(
     """Make a token; returns it with its secret, which is told only now.
 
     Raises:
-        UsageError: it has no name, an unknown scope or none, or has expired already.
+        FieldError: it has no name, an unknown scope or none, or has expired already.
     """
     if not name.strip():
-        raise UsageError("a token has a name: what will use it?")
+        raise FieldError("name", "a token has a name: what will use it?")
     if unknown := [scope for scope in scopes if scope not in SCOPES]:
-        raise UsageError(f"there is no scope {unknown[0]!r}", hint=f"Scopes are {', '.join(SCOPES)}.")
+        raise FieldError("scopes", f"there is no scope {unknown[0]!r}", hint=f"Scopes are {', '.join(SCOPES)}.")
     if not scopes:
-        raise UsageError("a token without scopes could do nothing", hint=f"Scopes are {', '.join(SCOPES)}.")
+        raise FieldError("scopes", "a token without scopes could do nothing", hint=f"Scopes are {', '.join(SCOPES)}.")
     if expires_at is not None and expires_at <= utc_now():
-        raise UsageError("the token would have expired already")
+        raise FieldError("days", "the token would have expired already")
     secret = new_secret(_PREFIX)
     token = ApiToken(
         user_id=user_id,

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["EventRow", "IntegrityTotals", "Verdict"]
+__all__ = ["EventRow", "Integrity", "IntegrityTotals", "Verdict"]
 
 
 class EventRow(BaseModel):
@@ -78,3 +78,12 @@ class Verdict(BaseModel):
 
     well: bool
     sentence: str
+
+
+class Integrity(BaseModel):
+    """Whether all is well, and what live deployments have checked."""
+
+    model_config = ConfigDict(frozen=True)
+
+    verdict: Verdict
+    deployments: tuple[IntegrityTotals, ...]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ..models import JobKind, JobState
 
-__all__ = ["AttemptRow", "JobDetail", "JobFilter", "JobRow", "LogRow", "StageRow"]
+__all__ = ["AttemptRow", "JobAnswer", "JobDetail", "JobFilter", "JobRow", "LogAnswer", "LogRow", "StageRow"]
 
 
 class _Record(BaseModel):
@@ -38,6 +38,8 @@ class StageRow(_Record):
     what: str
     began_at: datetime
     ended_at: datetime | None
+    result: str | None = None
+    """What came of it, in words."""
     done: float | None
     """Which part of it is done, from 0 to 1, where that is known."""
 
@@ -101,3 +103,19 @@ class LogRow(_Record):
     """From 1."""
     at: datetime
     text: str
+
+
+class JobAnswer(_Record):
+    """A job, and why it waits."""
+
+    job: JobDetail
+    waiting: str | None
+    """Why no worker that is there can run it, where that is so."""
+
+
+class LogAnswer(_Record):
+    """A part of a log."""
+
+    attempt: int
+    lines: tuple[LogRow, ...]
+    """Ask again with `after` the last one's number, until the job has ended and none comes."""

@@ -13,6 +13,8 @@ from ..access.first_account import FirstAccountLink
 from ..access.logins import Logins
 from ..database.database import Database
 from ..settings import ConsoleSettings
+from . import metrics
+from .api.description import operation_id
 from .cookies import LOGIN_COOKIES
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
 from .problems import add_error_handlers
@@ -35,7 +37,14 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     Returns:
         The application; its ``state.roundhouse`` is the :class:`WebState`.
     """
-    app = FastAPI(title="Roundhouse", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json")
+    app = FastAPI(
+        title="Roundhouse",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        generate_unique_id_function=operation_id,
+    )
     app.state.roundhouse = WebState(settings, database, Templates(), Logins(), FirstAccountLink())
     add_routes(app)
     app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
@@ -43,5 +52,6 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
     app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)
-    app.add_middleware(SecureHeaders, by_https=settings.secure)  # the last one added is the first one met
+    app.add_middleware(SecureHeaders, by_https=settings.secure)
+    app.add_middleware(metrics.CountRequests, metrics=app.state.roundhouse.requests)  # the last one added is the first one met
     return app

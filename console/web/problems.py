@@ -4,39 +4,27 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.exc import DataError, OperationalError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from roundhouse.errors import PlanRefusedError, RoundhouseError, SetupError, UsageError
+from roundhouse.errors import PlanRefusedError, RoundhouseError
 
 from ..access.actor import Actor
-from ..errors import ConflictError, ForbiddenError, LoginNeededError, NotFoundError
+from ..errors import FieldError
 from .guards import secure
 from .navigation import Attention, attention
+from .problem_details import API, MEDIA_TYPE, FieldProblem, Problem, kind_of
 from .state import state_of
 from .who import find_actor
 
-__all__ = ["API", "add_error_handlers", "problem_response"]
+__all__ = ["add_error_handlers", "problem_response"]
 
-API = "/api/"
 _log = logging.getLogger(__name__)
-
-_STATUS: tuple[tuple[type[RoundhouseError], int], ...] = (
-    (LoginNeededError, 401),
-    (ForbiddenError, 403),
-    (NotFoundError, 404),
-    (ConflictError, 409),
-    (PlanRefusedError, 422),
-    (UsageError, 422),
-    (SetupError, 503),
-    (RoundhouseError, 500),
-)
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -44,16 +32,18 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RoundhouseError)
     def known(request: Request, error: RoundhouseError) -> Response:
-        status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
+        status, kind = kind_of(error)
+        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
             return _to_login(request)
-        return problem_response(request, status, error.message, error.hint)
+        fields = (FieldProblem(field=error.field, problem=error.message),) if isinstance(error, FieldError) else ()
+        reasons = error.reasons if isinstance(error, PlanRefusedError) else ()
+        return problem_response(request, status, error.message, error.hint, kind=kind, fields=fields, reasons=reasons)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
-        problems = [{"field": ".".join(map(str, each["loc"][1:])), "problem": each["msg"]} for each in error.errors()]
-        text = "; ".join(f"{each['field']}: {each['problem']}" if each["field"] else each["problem"] for each in problems)
-        return problem_response(request, 422, text, None, errors=problems)
+        fields = tuple(FieldProblem(field=".".join(map(str, each["loc"][1:])), problem=each["msg"]) for each in error.errors())
+        text = "; ".join(f"{each.field}: {each.problem}" if each.field else each.problem for each in fields)
+        return problem_response(request, 422, text, None, fields=fields)
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
@@ -79,13 +69,22 @@ def add_error_handlers(app: FastAPI) -> None:
         return response
 
 
-def problem_response(request: Request, status: int, message: str, hint: str | None, **more: Any) -> Response:
+def problem_response(
+    request: Request,
+    status: int,
+    message: str,
+    hint: str | None,
+    *,
+    kind: str | None = None,
+    fields: tuple[FieldProblem, ...] = (),
+    reasons: tuple[str, ...] = (),
+) -> Response:
     """An error, in the form that whoever asks can read; to who is logged in, within the console's frame."""
     title = HTTPStatus(status).phrase
     if _is_program(request):
-        body = {"type": "about:blank", "title": title, "status": status, "detail": message, "hint": hint, **more}
+        problem = Problem.of(kind, title=title, status=status, detail=message, hint=hint, errors=fields, reasons=reasons)
         challenge = {"www-authenticate": "Bearer"} if status == HTTPStatus.UNAUTHORIZED else None
-        return JSONResponse(body, status, challenge, media_type="application/problem+json")
+        return Response(problem.as_bytes(), status, challenge, MEDIA_TYPE)
     actor, counted = (None, Attention()) if status >= HTTPStatus.INTERNAL_SERVER_ERROR else _who_sees_it(request)
     templates = state_of(request).templates
     return templates.page(request, "error.html", actor, counted, status, code=status, phrase=title, message=message, hint=hint)
@@ -104,7 +103,7 @@ def _who_sees_it(request: Request) -> tuple[Actor | None, Attention]:
 
 def _is_program(request: Request) -> bool:
     """Whether problem details can be read by whoever asks: programs, and scripts of our pages, which say so."""
-    return request.url.path.startswith(API) or "application/problem+json" in request.headers.get("accept", "")
+    return request.url.path.startswith(API) or MEDIA_TYPE in request.headers.get("accept", "")
 
 
 def _to_login(request: Request) -> Response:

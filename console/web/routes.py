@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
-from . import health
+from . import health, metrics
+from .api import account as account_api
+from .api import audit as audit_api
 from .api import builds as builds_api
 from .api import deployments as deployments_api
 from .api import drills as drills_api
@@ -13,7 +15,13 @@ from .api import integrity as integrity_api
 from .api import jobs as jobs_api
 from .api import overview as overview_api
 from .api import plans as plans_api
+from .api import settings as settings_api
+from .api import users as users_api
+from .api import workers as workers_api
+from .api.description import PROBLEMS, bearer, cookie, note_scopes, only_known_parameters
 from .pages import (
+    account,
+    audit,
     builds,
     deployment_actions,
     deployment_form,
@@ -29,12 +37,16 @@ from .pages import (
     new_build,
     plan,
     playground,
+    settings,
+    users,
+    workers,
 )
 
 __all__ = ["add_routes"]
 
 _PAGES = (
     health,
+    metrics,
     login,
     home,
     plan,
@@ -50,8 +62,29 @@ _PAGES = (
     playground,
     drills,
     integrity,
+    workers,
+    users,
+    account,
+    audit,
+    settings,
 )
-_API = (plans_api, builds_api, jobs_api, engines_api, deployments_api, drills_api, integrity_api, overview_api)
+_API = (
+    overview_api,
+    plans_api,
+    builds_api,
+    jobs_api,
+    engines_api,
+    deployments_api,
+    integrity_api,
+    drills_api,
+    workers_api,
+    users_api,
+    account_api,
+    audit_api,
+    settings_api,
+)
+
+_OF_API = [Depends(bearer), Depends(cookie), Depends(only_known_parameters)]
 
 
 def add_routes(app: FastAPI) -> None:
@@ -59,4 +92,5 @@ def add_routes(app: FastAPI) -> None:
     for pages in _PAGES:
         app.include_router(pages.router, include_in_schema=False)
     for api in _API:
-        app.include_router(api.router)
+        note_scopes(api.router)
+        app.include_router(api.router, responses=PROBLEMS, dependencies=_OF_API)

@@ -13,6 +13,7 @@ from ..database.database import Database
 from ..models_allowed import AllowedModels
 from ..settings import ConsoleSettings
 from .rendering import Templates
+from .request_metrics import RequestMetrics
 
 __all__ = ["WebState", "state_of"]
 
@@ -27,6 +28,7 @@ class WebState:
     logins: Logins
     first_account: FirstAccountLink
     login_throttle: LoginThrottle = field(default_factory=LoginThrottle)
+    requests: RequestMetrics = field(default_factory=RequestMetrics)
 
     @property
     def models(self) -> AllowedModels:

@@ -20,6 +20,7 @@ __all__ = [
     "Admin",
     "Builder",
     "Deployer",
+    "FindActor",
     "OwnAccount",
     "Reading",
     "Viewer",
@@ -84,7 +85,10 @@ def _find_actor(request: Request, session: Session) -> Actor | None:
     )
 
 
-async def form_checked(request: Request, actor: Annotated[Actor | None, Depends(find_actor)]) -> Actor | None:
+FindActor = Annotated[Actor | None, Depends(find_actor)]
+
+
+async def form_checked(request: Request, actor: FindActor) -> Actor | None:
     """Who asks; what changes something and comes with a cookie must come from a form, or a script, of ours.
 
     Raises:

@@ -12,6 +12,8 @@ from ..command_options import DATABASE_VARIABLE, DatabaseOption, ModelsOption
 
 __all__ = ["worker"]
 
+_WATCH_S = 2.0
+
 
 def worker(database: DatabaseOption = None, home: HomeOption = None, models: ModelsOption = None) -> None:
     """Do the console's jobs on this machine until Ctrl-C: build, verify, remove, deploy and drill engines of its home."""
@@ -20,7 +22,8 @@ def worker(database: DatabaseOption = None, home: HomeOption = None, models: Mod
     from roundhouse.serve.stop_signals import stop_signals
 
     from ..database.database import database_url
-    from .service import run_worker
+    from ..deployments.watch import DeploymentWatch
+    from .service import Watch, run_worker
     from .settings import WorkerSettings
 
     os.environ.pop(DATABASE_VARIABLE, None)  # it may hold a password, and what jobs start inherits the rest
@@ -32,5 +35,11 @@ def worker(database: DatabaseOption = None, home: HomeOption = None, models: Mod
     )
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("roundhouse.console.worker").setLevel(logging.INFO)
-    with stop_signals() as stop:
-        run_worker(settings, stop)
+    watched = settings.open_database()
+    watch = DeploymentWatch(watched, place, settings.host)
+    try:
+        with stop_signals() as stop:
+            run_worker(settings, stop, [Watch("watching deployments", watch.look, _WATCH_S)])
+    finally:
+        watch.close()
+        watched.close()

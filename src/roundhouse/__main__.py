@@ -12,6 +12,7 @@ from rich.console import Console
 from roundhouse import __version__
 from roundhouse.build.commands import add_commands as add_build_commands
 from roundhouse.console.commands import add_commands as add_console_commands
+from roundhouse.console.remote.entry import is_for_server
 from roundhouse.errors import RoundhouseError
 from roundhouse.serve.commands import add_commands as add_serve_commands
 
@@ -19,7 +20,8 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="roundhouse",
-    help="Plan, build, inspect and serve quantized engines of open models.",
+    help="Plan, build, inspect and serve quantized engines of open models. "
+    "`roundhouse --server URL …` does it on the machines of a console elsewhere.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -45,7 +47,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without Unicode gets question marks, not a traceback
         sys.stdout.reconfigure(errors="replace")
     try:
-        app()
+        _command_line()()
     except RoundhouseError as error:
         _show(error)
         sys.exit(error.exit_code)
@@ -56,6 +58,15 @@ def main() -> None:
     except KeyboardInterrupt:
         _show(RoundhouseError("interrupted"))
         sys.exit(130)
+
+
+def _command_line() -> typer.Typer:
+    """The commands for this machine, or those for a console elsewhere."""
+    if not is_for_server(sys.argv[1:], os.environ):
+        return app
+    from roundhouse.console.remote.app import app as for_server
+
+    return for_server
 
 
 def _show(error: RoundhouseError) -> None:

@@ -14,6 +14,7 @@ import typer.main
 
 from roundhouse.__main__ import app
 from roundhouse.build.recipe import Calibration, Recipe, recipe_from
+from roundhouse.console.remote.app import app as remote_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -48,9 +49,10 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_commands_and_their_options_exist(page: Path) -> None:
-    for line in re.findall(r"(?:^|`|\s|/)roundhouse ((?:[a-z]|--version)[^`\n|#]*)", page.read_text()):
+    found = re.findall(r"(?:^|`|\s|/)roundhouse (--server \S+ )?((?:[a-z]|--version)[^`\n|#]*)", page.read_text())
+    for server, line in found:
         words = shlex.split(line.split("(")[0].strip(), posix=True)
-        command: Any = typer.main.get_command(app)
+        command: Any = typer.main.get_command(remote_app if server else app)
         while words and hasattr(command, "commands") and words[0] in command.commands:
             command = command.commands[words.pop(0)]
         assert command.name != "roundhouse" or words[:1] == ["--version"], f"`roundhouse {line}` is not a command"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from roundhouse.build.recipe import recipe_from
 
 from ...builds.actions import ask_build
-from ...builds.filters import JobsWanted
 from ...jobs.queries import job_detail, list_jobs
 from ...jobs.records import JobDetail, JobRow
 from ...paging import Paged
+from ..job_list import BuildsListed
 from ..page import ListPage
 from ..state import state_of
 from ..who import Builder, Reading, needs
@@ -33,16 +33,6 @@ class BuildRequest(BaseModel):
     """Keys of a recipe; only `model` is needed."""
 
 
-class BuildsWanted(BaseModel):
-    """Which builds are listed."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
-
-    state: str = ""
-    text: str = ""
-    who: str = ""
-
-
 @router.post("", status_code=202)
 def ask(
     request: Request, response: Response, actor: Builder, wanted: BuildRequest, idempotency_key: IdempotencyKey = None
@@ -58,6 +48,6 @@ def ask(
 
 
 @router.get("", dependencies=[needs("read")])
-def list_builds(session: Reading, wanted: Annotated[BuildsWanted, Query()], part: ListPage) -> Paged[JobRow]:
+def list_builds(session: Reading, wanted: BuildsListed, part: ListPage) -> Paged[JobRow]:
     """The builds, the newest first."""
-    return list_jobs(session, JobsWanted(**wanted.model_dump()).as_filter, part)
+    return list_jobs(session, wanted, part)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from ...drills.actions import ask_drill
 from ...drills.queries import drill_detail, list_drills
@@ -13,7 +11,7 @@ from ...paging import Paged
 from ..page import ListPage
 from ..state import state_of
 from ..who import Builder, Reading, needs
-from .asked import IdempotencyKey
+from .asked import IdempotencyKey, JobId
 
 __all__ = ["router"]
 
@@ -37,7 +35,7 @@ def ask(
         return drill_detail(session, job.id)
 
 
-@router.get("/{job_id}", dependencies=[needs("read")])
-def drill(session: Reading, job_id: Annotated[int, Path(ge=1, le=2**31 - 1)]) -> DrillDetail:
+@router.get("/{drill_id}", dependencies=[needs("read")])
+def drill(session: Reading, drill_id: JobId) -> DrillDetail:
     """One drill, with its report when it has ended."""
-    return drill_detail(session, job_id)
+    return drill_detail(session, drill_id)

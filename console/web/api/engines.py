@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query, Request, Response
 
 from ...engines.actions import ask_remove, ask_verify
 from ...engines.queries import engine_detail, list_engines
@@ -15,7 +15,7 @@ from ..engine_list import EngineListSort, EnginesWanted
 from ..page import ListPage
 from ..state import state_of
 from ..who import Builder, Reading, needs
-from .asked import IdempotencyKey
+from .asked import EngineId, IdempotencyKey
 
 __all__ = ["router"]
 
@@ -29,13 +29,13 @@ def engines(session: Reading, part: ListPage, wanted: EnginesWanted, sort: Engin
 
 
 @router.get("/{engine_id}", dependencies=[needs("read")])
-def engine(session: Reading, engine_id: str) -> EngineDetail:
+def engine(session: Reading, engine_id: EngineId) -> EngineDetail:
     """One engine, with its copies, deployments, jobs and manifest."""
     return engine_detail(session, engine_id)
 
 
 @router.get("/{engine_id}/manifest", dependencies=[needs("read")])
-def manifest(session: Reading, engine_id: str) -> dict[str, Any]:
+def manifest(session: Reading, engine_id: EngineId) -> dict[str, Any]:
     """Its `engine.json`."""
     return engine_detail(session, engine_id).manifest
 
@@ -43,22 +43,30 @@ def manifest(session: Reading, engine_id: str) -> dict[str, Any]:
 @router.post("/{engine_id}/verify", status_code=202)
 def verify(
     request: Request,
+    response: Response,
     actor: Builder,
-    engine_id: str,
+    engine_id: EngineId,
     replica: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="One copy's id; all when it is left out.")] = None,
     idempotency_key: IdempotencyKey = None,
 ) -> list[EngineJob]:
     """Have every file hashed and compared with the manifest: a job for each copy."""
     with state_of(request).database.writing() as session:
-        return _told(ask_verify(session, actor, engine_id, replica_id=replica, key=idempotency_key))
+        return _told(response, ask_verify(session, actor, engine_id, replica_id=replica, key=idempotency_key))
 
 
 @router.delete("/{engine_id}", status_code=202)
-def remove(request: Request, actor: Builder, engine_id: str, idempotency_key: IdempotencyKey = None) -> list[EngineJob]:
+def remove(
+    request: Request,
+    response: Response,
+    actor: Builder,
+    engine_id: EngineId,
+    idempotency_key: IdempotencyKey = None,
+) -> list[EngineJob]:
     """Have its files removed from every host: a job for each copy. Refused (409) while it is served."""
     with state_of(request).database.writing() as session:
-        return _told(ask_remove(session, actor, engine_id, key=idempotency_key))
+        return _told(response, ask_remove(session, actor, engine_id, key=idempotency_key))
 
 
-def _told(jobs: list[Job]) -> list[EngineJob]:
+def _told(response: Response, jobs: list[Job]) -> list[EngineJob]:
+    response.headers["location"] = f"/api/v1/jobs/{jobs[0].id}"
     return [EngineJob(**{name: getattr(job, name) for name in EngineJob.model_fields}) for job in jobs]

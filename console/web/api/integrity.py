@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict
 
 from ...integrity.queries import EventFilter, events, totals, verdict
 from ...integrity.reading import one_event
-from ...integrity.records import EventRow, IntegrityTotals, Verdict
+from ...integrity.records import EventRow, Integrity
 from ...paging import Paged
 from ..page import ListPage
 from ..who import Reading, needs
@@ -19,20 +18,11 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api/v1/integrity", tags=["integrity"], dependencies=[needs("read")])
 
 
-class Integrity(BaseModel):
-    """Whether all is well, and what live deployments have checked."""
-
-    model_config = ConfigDict(frozen=True)
-
-    verdict: Verdict
-    deployments: list[IntegrityTotals]
-
-
 @router.get("")
 def integrity(session: Reading) -> Integrity:
     """Whether all is well now."""
     of_each = totals(session)
-    return Integrity(verdict=verdict(of_each), deployments=of_each)
+    return Integrity(verdict=verdict(of_each), deployments=tuple(of_each))
 
 
 @router.get("/events")

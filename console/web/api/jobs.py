@@ -4,56 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, Query, Request
 
 from ...builds.actions import ask_cancel, ask_retry
-from ...builds.filters import JobsWanted
 from ...errors import NotFoundError
 from ...jobs.queries import job_detail, list_jobs, log_lines
-from ...jobs.records import JobDetail, JobRow, LogRow
+from ...jobs.records import JobAnswer, JobDetail, JobRow, LogAnswer
 from ...jobs.waiting import why_waiting
 from ...paging import Paged
+from ..job_list import JobsListed
 from ..page import ListPage
 from ..state import state_of
 from ..who import Reading, Viewer, needs
+from .asked import JobId
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"])
-JobId = Annotated[int, Path(ge=1, le=2**31 - 1)]
-
-
-class JobWanted(JobsWanted):
-    """Which jobs are listed; without a kind those of all."""
-
-    kind: str = "all"
-
-
-class JobAnswer(BaseModel):
-    """A job, and why it waits."""
-
-    model_config = ConfigDict(frozen=True)
-
-    job: JobDetail
-    waiting: str | None
-    """Why no worker that is there can run it, where that is so."""
-
-
-class LogAnswer(BaseModel):
-    """A part of a log."""
-
-    model_config = ConfigDict(frozen=True)
-
-    attempt: int
-    lines: tuple[LogRow, ...]
-    """Ask again with `after` the last one's number, until the job has ended and none comes."""
 
 
 @router.get("", dependencies=[needs("read")])
-def list_all(session: Reading, wanted: Annotated[JobWanted, Query()], part: ListPage) -> Paged[JobRow]:
+def list_all(session: Reading, wanted: JobsListed, part: ListPage) -> Paged[JobRow]:
     """The jobs, the newest first."""
-    return list_jobs(session, wanted.as_filter, part)
+    return list_jobs(session, wanted, part)
 
 
 @router.get("/{job_id}", dependencies=[needs("read")])

@@ -73,7 +73,7 @@ def log_out(request: Request, actor: Viewer) -> Response:
         if cookie := login_cookie(request):
             state.logins.end(session, cookie)
         audit(session, actor, "logout", "user", actor.name)
-    response = redirect("/login")
+    response = redirect("/login", "You are logged out.")
     forget_login(request, response)
     return response
 

@@ -1,0 +1,125 @@
+"""What everybody does to their own account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import Select, or_, select
+from sqlalchemy.orm import Session
+
+from ..access.accounts import password_fits, set_password
+from ..access.actor import Actor
+from ..access.audit import audit
+from ..access.logins import Logins
+from ..access.tokens import add_token, revoke_token
+from ..database.base import utc_now
+from ..errors import FieldError, ForbiddenError, NotFoundError
+from ..models import ApiToken, User
+from .records import NewToken, TokenRow
+
+__all__ = ["MOST_DAYS", "change_own_password", "end_other_logins", "end_own_login", "make_token", "revoke_own_token"]
+
+MOST_DAYS = 3650
+"""Until a token expires, unless it never does."""
+_MOST_TOKENS = 200
+"""That one account can have in use."""
+
+
+def change_own_password(session: Session, actor: Actor, old: str, new: str, again: str) -> User:
+    """Change it; all logins end. The browser in which it is done gets a new one from the caller, in this transaction.
+
+    Raises:
+        ForbiddenError: a token asks.
+        FieldError: the old one is wrong, the new one is too short, or it is typed differently the second time.
+    """
+    _in_person(actor)
+    user = session.get_one(User, actor.user_id)
+    if not password_fits(user, old):
+        raise FieldError("old", "this is not your password")
+    if new != again:
+        raise FieldError("again", "the two passwords differ")
+    set_password(user, new)
+    ended = Logins().end_all(session, user.id)
+    audit(session, actor, "user.password", "user", user.name, logins_ended=ended)
+    return user
+
+
+def end_own_login(session: Session, actor: Actor, handle: str) -> None:
+    """Log out somewhere else.
+
+    Raises:
+        ForbiddenError: a token asks.
+        NotFoundError: this account has no such login.
+    """
+    _in_person(actor)
+    if not Logins().end_one(session, actor.user_id, handle):
+        raise NotFoundError(f"you have no login {handle}", hint="It may have ended already.")
+    audit(session, actor, "user.end-login", "user", actor.name, login=handle)
+
+
+def end_other_logins(session: Session, actor: Actor) -> int:
+    """Log out everywhere but here; returns of how many browsers.
+
+    Raises:
+        ForbiddenError: a token asks.
+    """
+    _in_person(actor)
+    ended = Logins().end_all(session, actor.user_id, but=actor.login)
+    audit(session, actor, "user.end-logins", "user", actor.name, logins_ended=ended)
+    return ended
+
+
+def make_token(session: Session, actor: Actor, name: str, scopes: Sequence[str], days: int | None) -> NewToken:
+    """Make a token of one's own.
+
+    Args:
+        session: a writing transaction.
+        actor: whose it will be.
+        name: what will use it.
+        scopes: what for; no more than the role allows.
+        days: until it expires; None: never.
+
+    Raises:
+        ForbiddenError: a token asks: one that is lost must not be able to make others.
+        FieldError: no name, no scope, one that the role does not allow, or a time out of range.
+    """
+    _in_person(actor)
+    if days is not None and not 1 <= days <= MOST_DAYS:
+        raise FieldError("days", f"a token lasts from 1 to {MOST_DAYS:,} days, or for ever")
+    expires_at = None if days is None else utc_now() + timedelta(days=days)
+    if len(session.scalars(_usable(actor)).all()) >= _MOST_TOKENS:
+        raise FieldError("name", f"you have {_MOST_TOKENS} tokens in use", hint="Revoke some that nothing uses any more.")
+    token, secret = add_token(session, actor.user_id, name, scopes, expires_at)
+    if beyond := [scope for scope in token.scopes if not actor.may(scope)]:  # type: ignore[arg-type]  # a scope by now
+        raise FieldError("scopes", f"a {actor.role} may not {beyond[0]}, and neither may their tokens")
+    audit(session, actor, "token.make", "token", str(token.id), name=token.name, scopes=token.scopes, days=days)
+    return NewToken(
+        token=TokenRow.model_validate({field: getattr(token, field) for field in TokenRow.model_fields}), secret=secret
+    )
+
+
+def revoke_own_token(session: Session, actor: Actor, token_id: int) -> None:
+    """End one's own token; a second time changes nothing.
+
+    Raises:
+        ForbiddenError: a token asks.
+        NotFoundError: this account has no such token.
+    """
+    _in_person(actor)
+    token = session.scalar(select(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == actor.user_id))
+    if token is None:
+        raise NotFoundError(f"you have no token {token_id}")
+    if token.revoked_at is None:
+        revoke_token(token)
+        audit(session, actor, "token.revoke", "token", str(token.id), name=token.name, owner=actor.name)
+
+
+def _usable(actor: Actor) -> Select[int]:
+    own = (ApiToken.user_id == actor.user_id, ApiToken.revoked_at.is_(None))
+    return select(ApiToken.id).where(*own, or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > utc_now()))
+
+
+def _in_person(actor: Actor) -> None:
+    if actor.login is None:
+        raise ForbiddenError("a token cannot do this", hint="Log in with a browser.")

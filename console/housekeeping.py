@@ -1,0 +1,62 @@
+"""Forgets what nobody will look for any more: old logs of jobs, as the settings say, and logins that are over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.exc import OperationalError
+
+from .access.logins import Logins
+from .database.base import utc_now
+from .database.database import Database
+from .models import Job, LogLine
+from .settings_table import read_settings
+
+__all__ = ["Housekeeping"]
+
+_EVERY_S = 3600.0
+_JOBS_AT_ONCE = 50
+"""So many jobs' logs go in one transaction: who writes meanwhile waits no longer than that takes."""
+
+
+class Housekeeping:
+    """Done by each console now and then; two of them do no harm.
+
+    Args:
+        database: where to forget.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._next = clock()
+
+    def when_due(self) -> None:
+        """Do a part of it, once an hour, and go on at once while there is more; to be called again and again."""
+        if self._clock() < self._next:
+            return
+        self._next = self._clock() + _EVERY_S
+        try:
+            if self._forget_some():
+                self._next = self._clock()
+        except OperationalError:
+            return  # the next time will do
+
+    def _forget_some(self) -> bool:
+        """Returns whether there may be more."""
+        with self._database.reading() as session:
+            days = read_settings(session).job_log_days
+            jobs = []
+            if days is not None:
+                has_log = select(LogLine.job_id).where(LogLine.job_id == Job.id).exists()
+                old = select(Job.id).where(Job.ended_at < utc_now() - timedelta(days=days), has_log).order_by(Job.id)
+                jobs = list(session.scalars(old.limit(_JOBS_AT_ONCE)))
+        with self._database.writing() as session:
+            Logins().forget_old(session)
+            if jobs:
+                session.execute(delete(LogLine).where(LogLine.job_id.in_(jobs)))
+        return len(jobs) == _JOBS_AT_ONCE

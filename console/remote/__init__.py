@@ -1,0 +1,1 @@
+"""The command line for a console on another machine: `roundhouse --server URL …`."""

@@ -1,0 +1,72 @@
+"""What pages and the API show of workers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+from ..models import JobKind, JobState
+
+__all__ = ["WorkerDetail", "WorkerFilter", "WorkerJob", "WorkerRow", "WorkerState"]
+
+WorkerState = Literal["alive", "gone", "ended"]
+"""``gone``: it was not heard of for a while, and did not say that it ends."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkerFilter(_Record):
+    """Which workers are listed: those that are all of this."""
+
+    state: WorkerState | None = None
+    host: str | None = None
+
+
+class WorkerJob(_Record):
+    """A job that a worker has, or had."""
+
+    id: int
+    kind: JobKind
+    state: JobState
+    subject: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class WorkerRow(_Record):
+    """A worker: one process, from its start to its end."""
+
+    id: str
+    host: str
+    pid: int
+    home: str
+    state: WorkerState
+    hardware: dict[str, Any]
+    versions: dict[str, str]
+    targets: tuple[str, ...]
+    disk_free: int
+    """Bytes where its home is."""
+    disk_total: int
+    started_at: datetime
+    seen_at: datetime
+    """Its last heartbeat."""
+    ended_at: datetime | None
+    jobs: tuple[WorkerJob, ...]
+    """Those that it has."""
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know it
+    @property
+    def disk_is_short(self) -> bool:
+        """Whether the next engine may not fit."""
+        return self.disk_total > 0 and self.disk_free < self.disk_total // 20
+
+
+class WorkerDetail(WorkerRow):
+    """A worker on its own page."""
+
+    had: tuple[WorkerJob, ...]
+    """The latest of those that it took last and that have ended."""

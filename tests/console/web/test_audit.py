@@ -1,0 +1,97 @@
+"""The audit log: everything that was done, found again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from browsing import ORIGIN, BrowserMaker
+from counting import count_queries
+from sqlalchemy import select
+
+from roundhouse.console.access.actor import Actor
+from roundhouse.console.access.audit import audit
+from roundhouse.console.database.database import Database
+from roundhouse.console.models import AuditEntry
+
+
+def fill(database: Database) -> None:
+    ann = Actor(1, "ann", "admin", "browser", "10.0.0.1")
+    bob = Actor(2, "bob", "operator", "token ci", "10.0.0.2")
+    with database.writing() as session:
+        for day in range(1, 29):
+            who = ann if day % 2 else bob
+            audit(session, who, "user.add" if day % 4 else "build", "user" if day % 4 else "job", f"subject-{day}", day=day)
+            session.flush()
+            session.scalars(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(1)).one().at = datetime(
+                2026, 2, day, 12, tzinfo=UTC
+            )
+
+
+def test_entries_are_found_by_all_that_they_say(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    fill(database)
+
+    def total(query: str) -> int:
+        found: int = admin.get(f"/api/v1/audit?{query}").json()["total"]
+        return found
+
+    assert total("who=bob") == 14
+    assert total("action=user") == 21
+    assert total("action=use") == 0
+    assert total("action=user.add&who=ann") == 14
+    assert total("subject_kind=job") == 7
+    assert total("subject=subject-3") == 1
+    assert total("since=2026-02-27&until=2026-02-28") == 2
+    assert total("since=2026-02-28&until=2026-02-28&who=ann") == 0
+    assert total("until=0001-01-01") == 0
+    assert total("until=9999-12-31&who=ann") == 14
+    page = admin.get("/audit?who=bob&size=5&since=")
+    assert "1–5 of 14" in page.text
+    assert "/audit?who=bob&amp;page=2&amp;size=5" in page.text
+    assert admin.get("/audit?since=yesterday").status_code == 422
+    assert "Nothing like this was done." in admin.get("/audit?who=nobody").text
+
+
+def test_an_entry_has_an_address_of_its_own(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    fill(database)
+    newest = admin.get("/api/v1/audit?who=bob").json()["items"][0]
+    page = admin.get(f"/audit/{newest['id']}").text
+    assert "2026-02-28 12:00:00 UTC" in page
+    assert "token ci" in page
+    assert admin.get("/audit/999999").status_code == 404
+    assert admin.get("/audit/99999999999999999999").status_code == 422
+    assert admin.get("/audit/0").status_code == 422
+
+
+def test_a_page_takes_as_many_statements_whatever_is_on_it(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    fill(database)
+    with count_queries(database) as few:
+        admin.get("/audit?size=1")
+    with count_queries(database) as many:
+        admin.get("/audit?size=100")
+    assert len(few) == len(many)
+
+
+def test_what_was_typed_into_a_login_that_failed_is_not_written_down(browser: BrowserMaker, database: Database) -> None:
+    browser("admin")
+    for name in ("the-admin", "my secret password"):
+        browser().post("/login", data={"name": name, "password": "wrong"}, headers={"origin": ORIGIN})
+    with database.reading() as session:
+        failed = session.scalars(select(AuditEntry).where(AuditEntry.action == "login.failed").order_by(AuditEntry.id)).all()
+    assert [(entry.who, entry.subject) for entry in failed] == [
+        ("the-admin", "the-admin"),
+        ("no such account", "no such account"),
+    ]
+
+
+def test_details_are_text_and_nothing_else(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    evil = "<script>alert(1)</script>"
+    with database.writing() as session:
+        audit(session, Actor(1, evil, "admin", evil, evil), evil, evil, evil, what=[evil], more={"x": evil})
+    newest = admin.get("/api/v1/audit").json()["items"][0]["id"]
+    for page in ("/audit", f"/audit/{newest}"):
+        assert "<script>alert" not in admin.get(page).text
+        assert "&lt;script&gt;" in admin.get(page).text
