@@ -12,8 +12,6 @@ from ..command_options import DATABASE_VARIABLE, DatabaseOption, ModelsOption
 
 __all__ = ["worker"]
 
-_WATCH_S = 2.0
-
 
 def worker(database: DatabaseOption = None, home: HomeOption = None, models: ModelsOption = None) -> None:
     """Do the console's jobs on this machine until Ctrl-C: build, verify, remove, deploy and drill engines of its home."""
@@ -22,8 +20,7 @@ def worker(database: DatabaseOption = None, home: HomeOption = None, models: Mod
     from roundhouse.serve.stop_signals import stop_signals
 
     from ..database.database import database_url
-    from ..deployments.watch import DeploymentWatch
-    from .service import Watch, run_worker
+    from .service import run_worker
     from .settings import WorkerSettings
 
     os.environ.pop(DATABASE_VARIABLE, None)  # it may hold a password, and what jobs start inherits the rest
@@ -35,11 +32,5 @@ def worker(database: DatabaseOption = None, home: HomeOption = None, models: Mod
     )
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("roundhouse.console.worker").setLevel(logging.INFO)
-    watched = settings.open_database()
-    watch = DeploymentWatch(watched, place, settings.host)
-    try:
-        with stop_signals() as stop:
-            run_worker(settings, stop, [Watch("watching deployments", watch.look, _WATCH_S)])
-    finally:
-        watch.close()
-        watched.close()
+    with stop_signals() as stop:
+        run_worker(settings, stop)
