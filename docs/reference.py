@@ -14,16 +14,15 @@ import typer.main
 from roundhouse.__main__ import app
 from roundhouse.build.planner.report import json_schema
 from roundhouse.console.remote.app import app as remote_app
+from roundhouse.console.web.routes import api_description
 from roundhouse.serve.drill.kinds import KINDS
 from roundhouse.serve.triton.contract import INPUTS, OUTPUTS, TensorSpec
 from roundhouse.serve.triton.metrics import METRICS
 
 DOCS = Path(__file__).parent
-_ELSEWHERE = (
-    "With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are "
-    "those of its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from "
-    "`ROUNDHOUSE_TOKEN` or a file."
-)
+_ELSEWHERE = """\
+With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are those of
+its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` or a file."""
 
 
 def generated() -> dict[Path, str]:
@@ -34,6 +33,7 @@ def generated() -> dict[Path, str]:
     tags = DOCS / "page-tags.md"
     planning, schema = DOCS / "planning.md", json_schema()
     return {
+        DOCS / "api.md": _between((DOCS / "api.md").read_text(), "operations", _operations()),
         DOCS / "commands.md": _commands(),
         endpoints: text,
         tags: _between(tags.read_text(), "kinds", _kinds()),
@@ -46,6 +46,14 @@ def _between(text: str, name: str, content: str) -> str:
     """Replace what stands between ``<!-- name -->`` and ``<!-- /name -->``."""
     block = f"<!-- {name} -->\n{content}\n<!-- /{name} -->"
     return re.sub(rf"<!-- {name} -->(.*?<!-- /{name} -->)?", lambda _: block, text, flags=re.DOTALL)
+
+
+def _operations() -> str:
+    rows = []
+    for path, operations in api_description()["paths"].items():
+        for method, operation in operations.items():
+            rows.append(f"| `{method.upper()} {path}` | `{operation['x-scope']}` | {operation['summary']} |")
+    return "\n".join(["| operation | scope | |", "| --- | --- | --- |", *rows])
 
 
 def _commands() -> str:

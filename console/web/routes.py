@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import Depends, FastAPI
+
+from roundhouse import __version__
 
 from . import health, metrics
 from .api import account as account_api
@@ -18,7 +22,15 @@ from .api import plans as plans_api
 from .api import settings as settings_api
 from .api import users as users_api
 from .api import workers as workers_api
-from .api.description import PROBLEMS, bearer, cookie, note_scopes, only_known_parameters
+from .api.description import (
+    PROBLEMS,
+    bearer,
+    cookie,
+    describe,
+    note_scopes,
+    only_known_parameters,
+    operation_id,
+)
 from .pages import (
     account,
     audit,
@@ -42,7 +54,7 @@ from .pages import (
     workers,
 )
 
-__all__ = ["add_routes"]
+__all__ = ["add_routes", "api_description"]
 
 _PAGES = (
     health,
@@ -94,3 +106,10 @@ def add_routes(app: FastAPI) -> None:
     for api in _API:
         note_scopes(api.router)
         app.include_router(api.router, responses=PROBLEMS, dependencies=_OF_API)
+
+
+def api_description() -> dict[str, Any]:
+    """The OpenAPI document of the API, without an application that serves it."""
+    app = FastAPI(title="Roundhouse", version=__version__, generate_unique_id_function=operation_id)
+    add_routes(app)
+    return describe(app)

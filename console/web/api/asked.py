@@ -12,7 +12,7 @@ IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
-        min_length=8,
+        min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
         description="Drawn by who asks. Asking again with the same key does nothing twice: it gets what is there.",

@@ -54,7 +54,7 @@ def log(
 
 @router.post("/{job_id}/cancel")
 def cancel(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
-    """Cancel a job that waits or runs; asking again changes nothing."""
+    """Cancel a job that waits or runs, with the scope that asked for it; asking again changes nothing."""
     database = state_of(request).database
     with database.writing() as session:
         ask_cancel(session, actor, job_id)
@@ -64,7 +64,7 @@ def cancel(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
 
 @router.post("/{job_id}/retry")
 def retry(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
-    """Have a job that did not succeed done once more."""
+    """Have a job that did not succeed done once more, with the scope that asked for it."""
     database = state_of(request).database
     with database.writing() as session:
         ask_retry(session, actor, job_id)
