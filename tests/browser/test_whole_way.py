@@ -34,8 +34,9 @@ def deploy(page: Page, name: str) -> None:
 
 def ask(page: Page, prompt: str) -> None:
     """Send a prompt in the playground."""
-    page.get_by_label("Prompt").fill(prompt)
-    page.get_by_label("Prompt").press("Enter")
+    field = page.get_by_role("textbox", name="Prompt", exact=True)
+    field.fill(prompt)
+    field.press("Enter")
 
 
 @pytest.mark.timeout(1800)
