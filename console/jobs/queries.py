@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from ..errors import NotFoundError
 from ..models import Job, JobKind, JobState, LogLine, Stage, Worker
@@ -95,9 +95,12 @@ def _fitting(statement: Select[Any], wanted: JobFilter) -> Select[Any]:
 
 def _latest_stages(session: Session, jobs: Sequence[Row[Any]]) -> dict[int, StageRow]:
     """What each of these jobs did last in its latest attempt, by job."""
-    latest = {job.id: job.attempt for job in jobs}
-    found = session.scalars(select(Stage).where(Stage.job_id.in_(latest)).order_by(Stage.position))
-    return {stage.job_id: _stage_row(stage) for stage in found if stage.attempt == latest[stage.job_id]}
+    own = aliased(Stage)
+    last = select(func.max(own.position)).where(own.job_id == Stage.job_id, own.attempt == Stage.attempt).scalar_subquery()
+    latest = and_(Job.id == Stage.job_id, Job.attempt == Stage.attempt)
+    told = select(Stage.job_id, *(getattr(Stage, name) for name in StageRow.model_fields)).join(Job, latest)
+    found = session.execute(told.where(Stage.job_id.in_([job.id for job in jobs]), Stage.position == last))
+    return {row.job_id: StageRow(**{name: getattr(row, name) for name in StageRow.model_fields}) for row in found}
 
 
 def _stage_row(stage: Stage) -> StageRow:

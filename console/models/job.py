@@ -27,6 +27,8 @@ class Job(Base):
         UniqueConstraint("requested_by", "idempotency_key", name="uq_job_idempotency_key"),
         Index("ix_job_state_id", "state", "id"),
         Index("ix_job_kind_id", "kind", "id"),
+        Index("ix_job_kind_state", "kind", "state"),
+        Index("ix_job_worker_id_id", "worker_id", "id"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

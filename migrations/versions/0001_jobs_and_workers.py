@@ -69,6 +69,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_job_state_id", "job", ["state", "id"])
     op.create_index("ix_job_kind_id", "job", ["kind", "id"])
+    op.create_index("ix_job_kind_state", "job", ["kind", "state"])
+    op.create_index("ix_job_worker_id_id", "job", ["worker_id", "id"])
     op.create_index("ix_job_engine_id", "job", ["engine_id"])
     op.create_index("ix_job_deployment_id", "job", ["deployment_id"])
     op.create_table(
