@@ -120,6 +120,16 @@ def test_a_claim_that_lost_its_lease_publishes_nothing(bench: Bench, tmp_path: P
     assert (bench.look(job).state, bench.log(job)) == ("interrupted", [])
 
 
+@on_sqlite
+def test_a_child_whose_lease_is_lost_is_killed_at_once(bench: Bench) -> None:
+    bench.start(lease_s=3.0)
+    job = bench.do("stubborn")
+    bench.at_stage(job, "deaf")
+    Worklist(bench.database, lambda: utc_now() + timedelta(minutes=1)).give_up_abandoned()
+    eventually(lambda: not bench.children())  # long before its grace is over
+    assert bench.look(job).state == "interrupted"
+
+
 def test_lines_with_events() -> None:
     event = StageBegan(name="one", what="a \x1e b")
     assert read_line(as_line(event).rstrip("\n")) == (None, event)

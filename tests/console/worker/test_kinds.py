@@ -154,14 +154,24 @@ def test_verify_finds_a_flipped_bit_and_says_where(desk: Desk, engine: Engine) -
     assert f"checkpoint/{path.name} has changed" in str(replica.problem)
 
 
-def test_work_that_is_asked_to_end_does(desk: Desk, engine: Engine) -> None:
+@pytest.mark.parametrize("stage", ["open", "hash"])
+def test_work_that_is_asked_to_end_does(desk: Desk, engine: Engine, stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task = desk.task("verify", engine_id=engine.manifest.id)
-    task.stopping.set()
+    begin = task.begin_stage
+
+    def asked_meanwhile(name: str, what: str) -> None:
+        begin(name, what)
+        if name == stage:
+            task.stopping.set()
+
+    monkeypatch.setattr(task, "begin_stage", asked_meanwhile)
     with pytest.raises(TaskStoppedError):
         run_kind(task)
+    task.close()
     replica = desk.replica()
     assert replica is not None
     assert (replica.state, replica.verified_at) == ("present", None)
+    assert [event for event in desk.events if isinstance(event, Progress)] == []
 
 
 def test_remove_deletes_files_and_replica_but_not_what_is_known(desk: Desk, engine: Engine) -> None:
