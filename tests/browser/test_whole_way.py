@@ -38,14 +38,14 @@ def test_from_nothing_to_an_answer_and_back(console: RealConsole, admin: Page) -
     ask(page, "Write a very long story about a lighthouse keeper and his many guests.")
     expect(page.locator("[data-answer]").last.locator("[data-text]")).not_to_be_empty(timeout=ANSWER_S * 1000)
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator("[data-answer]").last.locator("[data-fact=reason]")).to_have_text("stopped")
+    expect(page.locator("[data-answer]").last.locator("[data-fact=reason]")).to_have_text("stopped by you")
 
-    page.get_by_role("link", name="Deployments", exact=True).click()
-    page.get_by_role("link", name="demo", exact=True).first.click()
-    stats = page.locator("[data-key=running]")
-    expect(stats).to_have_text(re.compile(r"^\s*0"), timeout=ANSWER_S * 1000)  # the stopped request is gone from the batch
-    page.get_by_text("Unload", exact=True).click()
-    page.get_by_role("button", name="Unload").last.click()
+    page.get_by_role("link", name="Deployments", exact=False).first.click()
+    page.get_by_role("row", name="demo").get_by_role("link", name="demo", exact=True).click()
+    running = page.locator("[data-live-value=running]")
+    expect(running).to_have_text("0", timeout=ANSWER_S * 1000)  # the stopped request is gone from the batch
+    page.get_by_text("Unload…").click()
+    page.get_by_role("button", name="Unload", exact=True).click()
     expect(page.locator("#page-chip")).to_have_text("stopped", timeout=DEPLOY_S * 1000)
     assert [process for process in psutil.process_iter(["cmdline"]) if _serves(process, console)] == []
 
