@@ -12,7 +12,7 @@ from ..deployments.records import DeploymentRow
 from ..engines.records import EngineRow
 from ..errors import NotFoundError
 from ..paging import Paged
-from .client import Client
+from .client import Client, Query
 
 __all__ = ["find_deployment", "find_engine"]
 
@@ -36,7 +36,7 @@ def find_engine(client: Client, called: str) -> EngineRow:
         NotFoundError: none is called like that.
         UsageError: several are.
     """
-    query = {"text": called, "state": "any", "size": _MOST}
+    query: Query = {"text": called, "state": "any", "size": _MOST}
     found = client.get("/engines", Paged[EngineRow], query).items
     there = [engine for engine in found if engine.state != "gone"]
     return _only(there or found, called, "engine")
@@ -49,7 +49,7 @@ def find_deployment(client: Client, called: str) -> DeploymentRow:
         NotFoundError: none is called like that.
         UsageError: several are.
     """
-    query = {"text": called, "state": "any", "size": _MOST}
+    query: Query = {"text": called, "state": "any", "size": _MOST}
     found = [each.deployment for each in client.get("/deployments", Paged[ListedDeployment], query).items]
     by_id = [each for each in found if each.id == called]
     return _only(by_id or [each for each in found if each.live] or found, called, "deployment")

@@ -29,6 +29,7 @@ class JobTerminal:
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
+            disable=not self._console.is_terminal,
         )
         self._task: TaskID | None = None
         self._waiting: str | None = None
@@ -48,10 +49,10 @@ class JobTerminal:
         """Show where a job is."""
         job = answer.job
         if job.state == "queued":
-            reason = answer.waiting or "waiting for a worker"
+            reason = f": {answer.waiting}" if answer.waiting else ""
             if reason != self._waiting:
                 self._waiting = reason
-                self.say(f"job {job.id} waits: {reason}")
+                self.say(f"job {job.id} is in line{reason}")
             return
         for stage in job.stages:
             if (job.attempt, stage.name) not in self._seen:
