@@ -21,8 +21,8 @@ from roundhouse.serve.triton.metrics import METRICS
 
 DOCS = Path(__file__).parent
 _ELSEWHERE = (
-    "With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are those "
-    "of its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` "
+    "With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are "
+    "those of its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` "
     "or a file."
 )
 
