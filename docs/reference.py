@@ -20,11 +20,10 @@ from roundhouse.serve.triton.contract import INPUTS, OUTPUTS, TensorSpec
 from roundhouse.serve.triton.metrics import METRICS
 
 DOCS = Path(__file__).parent
-_ELSEWHERE = (
-    "With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are "
-    "those of its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` "
-    "or a file."
-)
+_ELSEWHERE = """\
+With `--server`, or `ROUNDHOUSE_SERVER`, these are done by the console there and its workers; models and engines are those of
+its machines. `ROUNDHOUSE_SERVER` moves only commands that are listed here. The token comes from `ROUNDHOUSE_TOKEN` or a file.\
+"""
 
 
 def generated() -> dict[Path, str]:

@@ -58,7 +58,8 @@ def _shown(job: JobDetail, row: StageRow, start: datetime, now: datetime, *, is_
     seconds = ((row.ended_at or now) - row.began_at).total_seconds()
     telling = running and row.done is not None and _TELLING <= row.done < 1
     left = seconds * (1 - row.done) / row.done if telling and row.done else None
-    return ShownStage(row.name, state, row.what, (row.began_at - start).total_seconds(), max(0.0, seconds), row.done, left)
+    what = row.result or row.what
+    return ShownStage(row.name, state, what, (row.began_at - start).total_seconds(), max(0.0, seconds), row.done, left)
 
 
 def _to_come(rows: Sequence[StageRow]) -> list[ShownStage]:

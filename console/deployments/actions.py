@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets as random
-from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import select
@@ -17,14 +16,12 @@ from ..access.sealing import Sealer
 from ..database.base import utc_now
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, enqueue
+from ..jobs.liveness import is_alive
 from ..models import LIVE_STATES, Deployment, EngineRecord, EngineReplica, Job, Worker
 from .settings import DeploymentSecrets, DeploymentSettings
 from .telling import tell
 
 __all__ = ["ask_deploy", "ask_undeploy", "forget"]
-
-_ALIVE = timedelta(seconds=60)
-"""A worker that was heard of no longer ago counts as alive."""
 
 
 def ask_deploy(
@@ -166,10 +163,11 @@ def _require_secrets(settings: DeploymentSettings, secrets: DeploymentSecrets) -
 
 def _place(session: Session, engine: EngineRecord, host: str | None) -> EngineReplica:
     """Where it is to run: where the engine lies and a worker is alive; the host with the most free disk of several."""
-    alive = (Worker.ended_at.is_(None), Worker.seen_at > utc_now() - _ALIVE)
     same = (Worker.host == EngineReplica.host) & (Worker.home == EngineReplica.home)
     here = (EngineReplica.engine_id == engine.id, EngineReplica.state == "present")
-    wanted = select(EngineReplica).join(Worker, same).where(*alive, *here).order_by(Worker.disk_free.desc()).limit(1)
+    wanted = (
+        select(EngineReplica).join(Worker, same).where(is_alive(utc_now()), *here).order_by(Worker.disk_free.desc()).limit(1)
+    )
     found = session.scalar(wanted if host is None else wanted.where(EngineReplica.host == host))
     if found is None:
         where = "no host with a live worker has" if host is None else f"host {host} has no live worker, or not"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlalchemy import select
 
 from roundhouse.build.home import Home
+from roundhouse.serve.leftovers import remove_leftovers
 
 from ..database.database import Database
 from ..models import LIVE_STATES, Deployment
@@ -49,4 +52,6 @@ def clear(database: Database, home: Home, folder: DeploymentFolder) -> bool:
                 return False
             add_lines(session, id_, LogReader(folder.path).after(last_numbers(session, [id_]).get(id_, 0), most=KEPT_LINES))
         folder.remove()
-        return True
+    for place in (Path("/dev/shm"), Path(tempfile.gettempdir())):  # one that was killed could not do it itself
+        remove_leftovers(place)
+    return True

@@ -51,7 +51,7 @@ class StageTeller:
             return
         if stage.ended_at is not None:
             self._ended.add(stage.name)
-            self._on_event(StageFinished(stage.name, (stage.ended_at - stage.began_at).total_seconds(), stage.what))
+            self._on_event(StageFinished(stage.name, (stage.ended_at - stage.began_at).total_seconds(), stage.result or ""))
         elif stage.done is not None:
             self._on_event(StageProgress(stage.name, round(stage.done * _PARTS), _PARTS))
 

@@ -20,7 +20,7 @@ def begin_stage(session: Session, claim: Claim, name: str, what: str, now: datet
     end_stages(session, claim, now)
     again = session.get(Stage, (claim.job_id, claim.attempt, name))
     if again is not None:
-        again.ended_at, again.what, again.done = None, what, None
+        again.ended_at, again.what, again.done, again.result = None, what, None, None
         return
     position = session.scalar(select(func.count()).select_from(Stage).where(*_own(claim))) or 0
     session.add(Stage(job_id=claim.job_id, attempt=claim.attempt, name=name, position=position, began_at=now, what=what))
@@ -32,9 +32,9 @@ def stage_done(session: Session, claim: Claim, name: str, done: float) -> None:
     session.execute(update(Stage).where(*_own(claim), Stage.name == name).values(done=min(1.0, max(0.0, done))))
 
 
-def end_stages(session: Session, claim: Claim, now: datetime) -> None:
-    """Whatever was under way has ended."""
-    session.execute(update(Stage).where(*_own(claim), Stage.ended_at.is_(None)).values(ended_at=now))
+def end_stages(session: Session, claim: Claim, now: datetime, result: str | None = None) -> None:
+    """Whatever was under way has ended; what came of it, in words."""
+    session.execute(update(Stage).where(*_own(claim), Stage.ended_at.is_(None)).values(ended_at=now, result=result))
 
 
 def add_lines(session: Session, claim: Claim, first_number: int, lines: Iterable[str], now: datetime) -> None:

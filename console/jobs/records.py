@@ -38,6 +38,8 @@ class StageRow(_Record):
     what: str
     began_at: datetime
     ended_at: datetime | None
+    result: str | None = None
+    """What came of it, in words."""
     done: float | None
     """Which part of it is done, from 0 to 1, where that is known."""
 

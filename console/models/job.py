@@ -80,6 +80,8 @@ class Stage(Base):
     ended_at: Mapped[datetime | None]
     what: Mapped[str]
     """What it is doing, in words."""
+    result: Mapped[str | None]
+    """What came of it, in words; None while it runs, and where there is nothing to say."""
     done: Mapped[float | None]
     """Which part of it is done, from 0 to 1, where that is known."""
 

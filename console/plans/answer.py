@@ -38,8 +38,15 @@ class PlanAnswer:
         return self.plan is None and not self.problems
 
 
-def answer_to(form: PlanForm, devices: Devices, models: AllowedModels) -> PlanAnswer:
-    """Plan what a form says. Whatever is typed, this answers."""
+def answer_to(form: PlanForm, devices: Devices, models: AllowedModels, usual_price: float | None = None) -> PlanAnswer:
+    """Plan what a form says. Whatever is typed, this answers.
+
+    Args:
+        form: what was typed.
+        devices: what may be planned for.
+        models: which may be read.
+        usual_price: of a GPU hour, where the form says none.
+    """
     problems, hints, device = dict[str, str](), dict[str, str](), None
     if not form.values.keys() - {"device"}:
         return PlanAnswer(form)
@@ -48,7 +55,7 @@ def answer_to(form: PlanForm, devices: Devices, models: AllowedModels) -> PlanAn
     except UsageError as error:
         problems["device"], hints["device"] = error.message, error.hint or ""
     request_tokens = _number(form, "request_tokens", problems)
-    price = _price(form, problems)
+    price = _price(form, problems, usual_price)
     try:
         recipe = form.recipe()
     except FormProblemsError as error:
@@ -126,10 +133,10 @@ def _number(form: PlanForm, name: str, problems: dict[str, str]) -> int | None:
     return int(text)
 
 
-def _price(form: PlanForm, problems: dict[str, str]) -> float | None:
+def _price(form: PlanForm, problems: dict[str, str], usual: float | None) -> float | None:
     text = form.values.get("price")
     if text is None:
-        return None
+        return usual
     try:
         price = float(text)
     except ValueError:

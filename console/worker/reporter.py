@@ -58,8 +58,9 @@ class Reporter:
                 for item in items:
                     if isinstance(item, StageBegan):
                         journal.begin_stage(session, claim, plain_text(item.name), plain_text(item.what), utc_now())
-                    else:
-                        journal.end_stages(session, claim, utc_now())
+                    elif isinstance(item, StageEnded):
+                        came = None if item.result is None else plain_text(item.result)
+                        journal.end_stages(session, claim, utc_now(), came)
             if progress is not None:
                 journal.stage_done(session, claim, plain_text(progress.name), progress.done)
                 self._next_progress = now + _PROGRESS_EVERY_S

@@ -80,9 +80,9 @@ class Task:
         self._stage = name
         self._send(StageBegan(name=name, what=what))
 
-    def end_stage(self) -> None:
-        """The part under way has ended well."""
-        self._send(StageEnded())
+    def end_stage(self, result: str | None = None) -> None:
+        """The part under way has ended well; what came of it, in words."""
+        self._send(StageEnded(result=result))
 
     def progress(self, fraction: float) -> None:
         """How much of the part under way is done, from 0 to 1. Cheap, and may be said as often as one likes.

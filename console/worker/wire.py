@@ -30,6 +30,8 @@ class StageEnded(_Event):
     """The part that was under way has ended."""
 
     event: Literal["stage_ended"] = "stage_ended"
+    result: str | None = None
+    """What came of it, in words."""
 
 
 class Progress(_Event):

@@ -7,6 +7,8 @@ from alembic import op
 
 from roundhouse.console.database.base import Json, UtcDateTime
 
+__all__ = ["down_revision", "downgrade", "revision", "upgrade"]
+
 revision = "0001"
 down_revision = None
 
@@ -78,6 +80,7 @@ def upgrade() -> None:
         sa.Column("began_at", UtcDateTime(), nullable=False),
         sa.Column("ended_at", UtcDateTime(), nullable=True),
         sa.Column("what", sa.String(), nullable=False),
+        sa.Column("result", sa.String(), nullable=True),
         sa.Column("done", sa.Double(), nullable=True),
         sa.ForeignKeyConstraint(["job_id"], ["job.id"], name="fk_job_stage_job_id_job", ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("job_id", "attempt", "name", name="pk_job_stage"),

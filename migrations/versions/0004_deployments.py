@@ -7,6 +7,8 @@ from alembic import op
 
 from roundhouse.console.database.base import Json, UtcDateTime
 
+__all__ = ["down_revision", "downgrade", "revision", "upgrade"]
+
 revision = "0004"
 down_revision = "0003"
 

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from real_console import RealConsole
 
 from roundhouse.build.home import Home
+from roundhouse.console.supervisor.folder import deployments_of
+from roundhouse.console.supervisor.process import stop
 
 _ARGUMENTS = [
     "--no-sandbox",
@@ -67,8 +69,11 @@ def page(context: BrowserContext) -> Iterator[Page]:
 @pytest.fixture
 def console(tmp_path: Path) -> Iterator[RealConsole]:
     """A new console with nothing in it."""
-    with RealConsole(Home(tmp_path / "a home").path) as console:
+    home = Home(tmp_path / "a home")
+    with RealConsole(home.path) as console:
         yield console
+    for folder in deployments_of(home):  # they outlive the console, as they should
+        stop(folder, drain_s=0)
 
 
 @pytest.fixture

@@ -34,8 +34,9 @@ def deploy(page: Page, name: str) -> None:
 
 def ask(page: Page, prompt: str) -> None:
     """Send a prompt in the playground."""
-    page.get_by_label("Prompt").fill(prompt)
-    page.get_by_label("Prompt").press("Enter")
+    field = page.get_by_role("textbox", name="Prompt", exact=True)
+    field.fill(prompt)
+    field.press("Enter")
 
 
 @pytest.mark.timeout(1800)
@@ -43,7 +44,7 @@ def test_from_nothing_to_an_answer_and_back(console: RealConsole, admin: Page) -
     page = admin
     plan_and_build(page)
     log = page.get_by_role("log")
-    expect(log).to_contain_text("plan:", timeout=PATIENCE_S * 1000)  # it comes by itself
+    expect(log).to_contain_text("import:", timeout=PATIENCE_S * 1000)  # it comes by itself
     expect(page.locator("#page-chip")).to_have_text("succeeded", timeout=BUILD_S * 1000)
     expect(log).to_contain_text("publish:")
 

@@ -20,6 +20,7 @@ class Playground {
     this.turns = JSON.parse(form.elements.conversation.value || "[]");
     // What this script sends is no form: the button says what is going on by itself.
     this.send.removeAttribute("data-busy");
+    form.querySelector("[data-keys]").hidden = false;
     if (this.turns.length) this.keep();
     else this.restore();
     this.clear.hidden = !this.turns.length;

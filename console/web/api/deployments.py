@@ -44,9 +44,7 @@ def deploy(
     """Deploy an engine. The answer comes at once; the deployment's `state` says how it goes."""
     sealer, secrets = _sealer(request), new.secrets
     with state_of(request).database.writing() as session:
-        row, job = ask_deploy(
-            session, actor, new.settings, secrets, sealer, on_host=new.host, idempotency_key=idempotency_key
-        )
+        row, job = ask_deploy(session, actor, new.settings, secrets, sealer, on_host=new.host, idempotency_key=idempotency_key)
         return _started(response, row.id, job.id)
 
 

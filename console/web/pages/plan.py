@@ -14,6 +14,7 @@ from ...plans.devices import devices
 from ...plans.form import MOST_COMPARED, PlanForm
 from ...plans.shown import shown_plan
 from ...plans.suggestions import suggested_models
+from ...settings_table import read_settings
 from ..page import Page
 from ..state import state_of
 from ..who import Reading, needs
@@ -43,13 +44,16 @@ def answer(request: Request, page: Page, session: Reading) -> Response:
 
 
 def _answered(request: Request, session: Session) -> dict[str, Any]:
-    models, known = state_of(request).models, devices(session)
-    found = answer_to(PlanForm.read(request.query_params.multi_items()), known, models)
+    models, known, settings = state_of(request).models, devices(session), read_settings(session)
+    price = settings.gpu_hour_price
+    found = answer_to(PlanForm.read(request.query_params.multi_items()), known, models, price)
     shown = shown_plan(found.plan, found.recipe, found.form) if found.plan and found.recipe else None
     return {
         "answer": found,
         "shown": shown,
         "devices": known,
-        "comparison": compare(found, known, models),
+        "usual_price": price,
+        "price_unit": f"{settings.currency} per GPU h" if price is not None else "per GPU h",
+        "comparison": compare(found, known, models, price),
         "most_compared": MOST_COMPARED,
     }

@@ -52,7 +52,7 @@ def _tell(task: Task, event: Event) -> None:
     elif isinstance(event, StageProgress):
         task.progress(event.done / event.total if event.total else 1.0)
     elif isinstance(event, StageFinished):
-        task.end_stage()
+        task.end_stage(event.result or None)
         task.say(f"{event.stage}: {event.result or 'done'} ({event.seconds:.1f} s)")
     else:
         task.say(f"warning: {event.message}")

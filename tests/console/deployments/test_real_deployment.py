@@ -228,6 +228,7 @@ def test_a_supervisor_that_is_killed_takes_everything_with_it_and_is_called_dead
     assert (row.state, row.reason) == ("dead", GONE)
     assert row.ended_at is not None
     assert len(shop.log(id_)) == logged
+    assert left_over(running.pid) == []
     assert not shop.folder(id_).path.exists()
     with shop.database.writing() as session, pytest.raises(Exception, match="has ended: dead"):
         ask_undeploy(session, OPERATOR, id_)

@@ -41,6 +41,7 @@ def test_a_key_that_was_used_gets_its_job_after_it_has_ended(database: Database)
         session.flush()
         assert ask_verify(session, ANN, ID, key="k") == [job]
         assert ask_verify(session, ANN, ID, key="another") != [job]
+        assert len(session.scalars(select(AuditEntry)).all()) == 2
 
 
 def test_one_copy_can_be_asked_for(database: Database) -> None:

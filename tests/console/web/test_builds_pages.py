@@ -15,7 +15,9 @@ from counting import count_queries
 from sqlalchemy import func, select
 
 from roundhouse.console.database.database import Database
+from roundhouse.console.jobs.queries import log_lines
 from roundhouse.console.models import Job, LogLine
+from roundhouse.console.web.pages import job_log
 
 
 @pytest.fixture
@@ -258,3 +260,15 @@ def test_a_long_log_is_shown_from_its_end(ann: Browser, database: Database) -> N
     assert ann.get(f"/builds/{job_id}/log.txt").text.count("\n") == 1_203
     told = events(ann.get(f"/builds/{job_id}/log/stream?attempt=1").text)
     assert [len(data) for _, _, data in told] == [1_000, 203, 0]
+
+
+def test_a_stream_holds_no_connection_of_its_request(ann: Browser, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id, held = add_job(database, "failed", lines=1), list[str]()
+
+    def lines(*args: Any, **keys: Any) -> Any:
+        held.append(database.engine.pool.status())
+        return log_lines(*args, **keys)
+
+    monkeypatch.setattr(job_log, "log_lines", lines)
+    ann.get(f"/builds/{job_id}/log/stream?attempt=1")
+    assert [re.findall(r"Current Checked out connections: (\d+)", status) for status in held] == [["1"]]  # the look's own

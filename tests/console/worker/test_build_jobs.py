@@ -34,6 +34,7 @@ def test_a_build_succeeds_with_stages_a_log_and_rows(bench: Bench, tiny_model: M
     assert (job.state, job.error, job.most_attempts, job.target) == ("succeeded", None, 2, "torch")
     assert [stage.name for stage in job.stages] == STAGES
     assert all(stage.ended_at for stage in job.stages)
+    assert next(stage.result for stage in job.stages if stage.name == "verify").endswith("KV scales calibrated")
     log = bench.log(job.id)
     assert [line.partition(":")[0] for line in log if line.endswith(" s)")] == STAGES
     assert job.result == {"engine_id": job.engine_id, "new": True}

@@ -92,13 +92,15 @@ def test_an_engine_that_was_built_anew_is_another_copy(
 
 
 def test_folders_that_are_no_engines_are_left_alone(
-    database: Database, home: Home, engine: Engine, inventory: Inventory
+    database: Database, home: Home, engine: Engine, inventory: Inventory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(engine.folder, home.engines / "a copy")
     (home.engines / "empty").mkdir()
     (home.engines / ".building" / "0123").mkdir(parents=True)
     inventory.reconcile(database)
     assert replicas(database) == [("here", "present", None)]
+    monkeypatch.setattr(database, "writing", lambda: pytest.fail("wrote"))
+    inventory.reconcile(database)  # nor do they look like something new each time
 
 
 def test_what_did_not_change_is_not_read_again(

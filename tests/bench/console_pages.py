@@ -1,0 +1,149 @@
+"""How long the console's pages take at the server, with ten thousand engines and a hundred thousand jobs.
+
+    make bench-console
+
+Pages are asked for in turn, again and again, in process: measured are the application and its database, without a network or
+a browser. PostgreSQL is measured too where ROUNDHOUSE_TEST_POSTGRES names a server. Nothing here passes or fails by how long
+something took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+
+from browsing import ORIGIN, PASSWORD, Browser
+from console_rows import ENGINES, JOBS, fill
+from counting import count_queries
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import URL, create_engine, text
+
+from roundhouse.build.home import Home
+from roundhouse.console.access.accounts import add_account
+from roundhouse.console.database.database import Database, database_url
+from roundhouse.console.database.schema import open_database
+from roundhouse.console.settings import ConsoleSettings
+from roundhouse.console.web.app import create_app
+
+POSTGRES = "ROUNDHOUSE_TEST_POSTGRES"
+PAGES = {
+    "home": "/",
+    "engines": "/engines",
+    "engines, page 150": "/engines?page=150",
+    "engines, filtered": "/engines?text=engine-77&weights=fp8",
+    "one engine": f"/engines/{5:016x}",
+    "builds": "/builds",
+    "builds, failed": "/builds?state=failed",
+    "builds, page 1,000": "/builds?page=1000",
+    "builds, searched": "/builds?text=engine-77",
+    "one build": f"/builds/{1000 + JOBS // 2 + 1}",
+    "deployments, ended": "/deployments?state=ended",
+    "integrity": "/integrity",
+    "audit": "/audit",
+    "audit, one person": "/audit?who=user-7",
+}
+
+
+def main() -> int:
+    """Measure on each database, and print a table."""
+    given = argparse.ArgumentParser(description="How long pages take at the server, with very many rows.")
+    given.add_argument("--repeats", type=int, default=20)
+    given.add_argument("--json", type=Path, help="a file for everything that was measured")
+    options = given.parse_args()
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, url in _databases(Path(folder)):
+            with url as place:
+                found[kind] = _measure(place, Path(folder), options.repeats)
+    _show(found)
+    if options.json:
+        options.json.write_text(json.dumps({"engines": ENGINES, "jobs": JOBS, "ms": found}, indent=2) + "\n")
+    return 0
+
+
+def _databases(folder: Path) -> Iterator[tuple[str, AbstractContextManager[URL]]]:
+    yield "SQLite", _sqlite(folder)
+    if os.environ.get(POSTGRES):
+        yield "PostgreSQL", _postgres(os.environ[POSTGRES])
+
+
+@contextmanager
+def _sqlite(folder: Path) -> Iterator[URL]:
+    yield URL.create("sqlite", database=str(folder / "console.sqlite3"))
+
+
+@contextmanager
+def _postgres(server: str) -> Iterator[URL]:
+    url, name = database_url(server, Home(Path())), f"bench_{uuid.uuid4().hex}"
+    admin = create_engine(url, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    try:
+        yield url.set(database=name)
+    finally:
+        with admin.connect() as connection:
+            connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+        admin.dispose()
+
+
+def _measure(url: URL, folder: Path, repeats: int) -> dict[str, dict[str, float]]:
+    """By page: milliseconds (median and 95th percentile) and statements."""
+    database = Database(url)
+    open_database(database)
+    home = Home(folder / "home")
+    fill(database, home)
+    with database.engine.connect() as connection:
+        connection.execute(text("ANALYZE"))
+        connection.commit()
+    with database.writing() as session:
+        add_account(session, "bench", PASSWORD, "admin")
+    seconds: dict[str, list[float]] = {name: [] for name in PAGES}
+    statements: dict[str, int] = {}
+    app = create_app(ConsoleSettings(home=home), database)
+    with Browser(app, base_url=ORIGIN) as browser:
+        browser.log_in("bench")
+        for repeat in range(repeats + 1):  # the first warms up
+            for name, path in PAGES.items():
+                with count_queries(database) as seen:
+                    began = time.perf_counter()
+                    answer = browser.get(path)
+                    took = time.perf_counter() - began
+                if answer.status_code != 200:
+                    raise SystemExit(f"{path} answers {answer.status_code}")
+                if repeat:
+                    seconds[name].append(took)
+                    statements[name] = len(seen)
+    database.close()
+    return {
+        name: {"median": 1000 * median(took), "p95": 1000 * quantiles(took, n=20)[-1], "statements": statements[name]}
+        for name, took in seconds.items()
+    }
+
+
+def _show(found: dict[str, dict[str, dict[str, float]]]) -> None:
+    table = Table(title=f"{ENGINES:,} engines, {JOBS:,} jobs: milliseconds at the server", box=SIMPLE)
+    table.add_column("page")
+    for kind in found:
+        for column in (f"{kind}, median", "p95", "statements"):
+            table.add_column(column, justify="right")
+    for name in PAGES:
+        rows = [found[kind][name] for kind in found]
+        table.add_row(
+            name, *(cell for row in rows for cell in (f"{row['median']:.1f}", f"{row['p95']:.1f}", f"{row['statements']}"))
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What is forgotten, and when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import func, select
+
+from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.logins import Logins
+from roundhouse.console.database.base import utc_now
+from roundhouse.console.database.database import Database
+from roundhouse.console.housekeeping import Housekeeping
+from roundhouse.console.models import Job, LoginSession, LogLine, Setting
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def add_jobs(database: Database, count: int, ended_days_ago: float | None) -> None:
+    now = utc_now()
+    ended = None if ended_days_ago is None else now - timedelta(days=ended_days_ago)
+    state = "queued" if ended is None else "succeeded"
+    with database.writing() as session:
+        for _ in range(count):
+            job = Job(kind="build", state=state, subject="x", payload={}, requested_by="ann", created_at=now, ended_at=ended)
+            session.add(job)
+            session.flush()
+            session.add(LogLine(job_id=job.id, attempt=1, number=1, at=now, text="a line"))
+
+
+def lines(database: Database) -> int:
+    with database.reading() as session:
+        return session.scalar(select(func.count()).select_from(LogLine)) or 0
+
+
+def test_logs_go_when_they_are_as_old_as_the_settings_say(database: Database) -> None:
+    clock = Clock()
+    keeping = Housekeeping(database, clock)
+    add_jobs(database, 120, ended_days_ago=31)
+    add_jobs(database, 3, ended_days_ago=29)
+    add_jobs(database, 2, ended_days_ago=None)
+    keeping.when_due()
+    assert lines(database) == 125, "nothing was set, so nothing goes"
+    with database.writing() as session:
+        session.add(Setting(key="job_log_days", value=30, changed_at=utc_now(), changed_by="ann"))
+    keeping.when_due()
+    assert lines(database) == 125, "it is not due"
+    clock.now += 3600
+    keeping.when_due()
+    assert lines(database) == 75, "a part at a time"
+    for _ in range(5):
+        keeping.when_due()
+    assert lines(database) == 5
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Job)) == 125, "jobs stay"
+
+
+def test_logins_that_are_over_go(database: Database) -> None:
+    with database.writing() as session:
+        user = add_account(session, "ann", "correct horse battery", "viewer")
+        Logins().begin(session, user, address="", browser="")
+        Logins(lambda: utc_now() - timedelta(days=3)).begin(session, user, address="", browser="")
+    Housekeeping(database, Clock()).when_due()
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(LoginSession)) == 1
