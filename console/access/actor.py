@@ -46,5 +46,5 @@ class Actor:
         if self.may(scope):
             return
         if scope not in self.scopes:
-            raise ForbiddenError(f"this token has no scope {scope}", hint="Make a token with it under Settings, Tokens.")
+            raise ForbiddenError(f"this token has no scope {scope}", hint="Make one with it on the page of your account.")
         raise ForbiddenError(f"this needs the role {_NEEDED[scope]}; {self.name} is {self.role}", hint="Ask an admin.")

@@ -74,7 +74,7 @@ def read_token(file: Path | None, warn: Callable[[str], None], environment: Mapp
         if not token:
             raise UsageError(
                 "a console on another machine asks for a token",
-                hint=f"Make one in the console, under Tokens, and put it into {TOKEN_VARIABLE} or a file for --token-file.",
+                hint=f"Make one on the page of your account there, for {TOKEN_VARIABLE} or the file of --token-file.",
             )
     else:
         token, where = _read(file, warn), str(file)

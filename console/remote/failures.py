@@ -84,7 +84,7 @@ def error_of_answer(server: str, answer: httpx.Response) -> RoundhouseError:
     if answer.status_code == HTTPStatus.UNAUTHORIZED:
         return UsageError(
             f"the console at {server} does not know this token: it was revoked, has expired, or is another console's",
-            hint=f"Make a new one there, under Tokens, and put it into {TOKEN_VARIABLE} or the file of --token-file.",
+            hint=f"Make a new one on the page of your account there, for {TOKEN_VARIABLE} or the file of --token-file.",
         )
     kind = str(problem.get("type", "")).rpartition(":")[2]
     if kind == "plan-refused":

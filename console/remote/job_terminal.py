@@ -29,13 +29,14 @@ class JobTerminal:
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
+            disable=not self._console.is_terminal,
         )
         self._task: TaskID | None = None
         self._waiting: str | None = None
-        self._seen: set[tuple[int, str]] = set()
-        """Attempt and name of stages that were told."""
-        self._told: set[str] = set()
-        """What was said of stages: builds say the same in their log."""
+        self._attempt = 0
+        self._staged: set[str] = set()
+        self._logged: set[str] = set()
+        """What stages and log of this attempt have said: builds say a stage's words in both, and either may come first."""
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -48,16 +49,18 @@ class JobTerminal:
         """Show where a job is."""
         job = answer.job
         if job.state == "queued":
-            reason = answer.waiting or "waiting for a worker"
+            reason = f": {answer.waiting}" if answer.waiting else ""
             if reason != self._waiting:
                 self._waiting = reason
-                self.say(f"job {job.id} waits: {reason}")
+                self.say(f"job {job.id} is in line{reason}")
             return
+        if job.attempt != self._attempt:
+            self._attempt, self._staged, self._logged = job.attempt, set(), set()
         for stage in job.stages:
-            if (job.attempt, stage.name) not in self._seen:
-                self._seen.add((job.attempt, stage.name))
-                self._told.add(f"{stage.name}: {stage.what}")
+            words = f"{stage.name}: {stage.what}"
+            if words not in self._staged | self._logged:
                 self.say(f"  … {stage.name:<10} {stage.what}")
+            self._staged.add(words)
         self._move(job.stage if job.is_live else None)
 
     def say(self, text: str) -> None:
@@ -66,7 +69,8 @@ class JobTerminal:
 
     def log(self, line: str) -> None:
         """A line of the job's log."""
-        if line not in self._told:
+        self._logged.add(line)
+        if line not in self._staged:
             self._console.print(line, markup=False, soft_wrap=True)
 
     def _move(self, stage: StageRow | None) -> None:

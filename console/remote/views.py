@@ -31,6 +31,7 @@ __all__ = [
     "workers_table",
 ]
 
+_ENDPOINTS = ("openai", "http", "grpc", "metrics")
 _NUMBERS = ("job", "size", "agreement", "put in", "stopped", "pid", "free")
 
 
@@ -102,7 +103,7 @@ def deployment_view(found: DeploymentDetail) -> Table:
             ("state", found.state if found.reason is None else f"{found.state}: {found.reason}"),
             ("hint", found.hint),
             ("host", found.host),
-            *((name, str(where)) for name, where in (found.endpoints or {}).items()),
+            *((name, str(where)) for name, where in (found.endpoints or {}).items() if name in _ENDPOINTS),
             ("requests", f"{now.running} running, {now.waiting} waiting" if now else None),
             ("speed", rates),
             ("tag checks", f"{now.tag_checks:,}, {now.tag_mismatches:,} mismatches" if now else None),

@@ -49,7 +49,7 @@ def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_ids)
 def test_commands_and_their_options_exist(page: Path) -> None:
-    found = re.findall(r"(?:^|`|\s|/)roundhouse (--server \S+ )?((?:[a-z]|--version)[^`\n|#]*)", page.read_text())
+    found = re.findall(r"(?:^|`|\s|/)roundhouse (--server [^\s`]+ )?((?:[a-z]|--version)[^`\n|#]*)", page.read_text())
     for server, line in found:
         words = shlex.split(line.split("(")[0].strip(), posix=True)
         command: Any = typer.main.get_command(remote_app if server else app)

@@ -41,7 +41,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 """What any operation may be answered with when it fails."""
 
-bearer = HTTPBearer(scheme_name="token", description="A token made under Tokens, with scopes.", auto_error=False)
+bearer = HTTPBearer(scheme_name="token", description="A token of an account, with scopes.", auto_error=False)
 cookie = APIKeyCookie(
     name="roundhouse_login", scheme_name="login", description="What a browser holds after the login page.", auto_error=False
 )
