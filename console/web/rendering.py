@@ -32,11 +32,15 @@ FlashKind = Literal["done", "problem"]
 
 
 class Templates:
-    """Renders pages. Undefined names are errors, and everything is escaped."""
+    """Renders pages. Undefined names are errors, and everything is escaped.
 
-    def __init__(self) -> None:
+    Args:
+        more: folders with templates beside the console's own.
+    """
+
+    def __init__(self, *more: Path) -> None:
         self._environment = Environment(
-            loader=FileSystemLoader(_ROOT / "templates"),
+            loader=FileSystemLoader([_ROOT / "templates", *more]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

@@ -1,4 +1,4 @@
-"""The gallery of ``console/templates``, served as the console serves its pages."""
+"""A page with every macro in every state, served as the console serves its pages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -118,7 +119,7 @@ def page(path: str, theme: str, danger_open: bool = False) -> str:
             9e6,
         ),
     ]
-    return Templates().fragment(
+    return Templates(Path(__file__).parent / "templates").fragment(
         "gallery.html",
         actor=actor,
         form_token="token",
