@@ -11,6 +11,7 @@ from roundhouse.errors import PlanRefusedError, UsageError
 
 from ..access.actor import Actor
 from ..access.audit import audit
+from ..database.turns import take_turn
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
 from ..jobs.asking import ask_for
@@ -42,6 +43,7 @@ def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedMod
         ModelError: its model cannot be read here.
     """
     actor.require("build")
+    take_turn(session)
     placing = place(session, recipe, models)
     if (reason := why_not_built(placing.plan.recipe)) is not None:
         raise PlanRefusedError(reason, reasons=(reason,))

@@ -14,6 +14,7 @@ from ..access.actor import Actor
 from ..access.audit import audit
 from ..access.sealing import Sealer
 from ..database.base import utc_now
+from ..database.turns import take_turn
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, enqueue
 from ..jobs.liveness import is_alive
@@ -52,6 +53,7 @@ def ask_deploy(
         UsageError: the settings want a secret that is not given, or the key was used for another wish.
     """
     actor.require("deploy")
+    take_turn(session)
     if (there := _asked_before(session, actor, settings, idempotency_key)) is not None:
         return there
     _require_secrets(settings, secrets)
@@ -104,6 +106,7 @@ def ask_undeploy(
     actor.require("deploy")
     if not 0 <= drain_s <= 600:
         raise UsageError("running requests may go on for 0 to 600 seconds")
+    take_turn(session)
     row = _find(session, deployment_id)
     jobs = session.scalars(
         select(Job).where(Job.deployment_id == row.id, Job.state.in_(("queued", "running"))).order_by(Job.id)

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..access.actor import Actor
+from ..database.turns import take_turn
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob
 from ..jobs.asking import ask_for
@@ -55,6 +56,7 @@ def ask_remove(session: Session, actor: Actor, engine_id: str, *, key: str | Non
 
 
 def _found(session: Session, engine_id: str, replica_id: int | None) -> tuple[EngineRecord, Sequence[EngineReplica]]:
+    take_turn(session)
     engine = session.get(EngineRecord, engine_id)
     if engine is None:
         raise NotFoundError(f"there is no engine {engine_id}")

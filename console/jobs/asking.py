@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from ..access.actor import Actor
 from ..access.audit import audit
+from ..database.turns import take_turn
 from ..models import Job
 from .requests import NewJob, enqueue
 
@@ -30,6 +31,7 @@ def ask_for(session: Session, actor: Actor, new: NewJob, *, action: str, subject
     Raises:
         UsageError: the key was used for another request.
     """
+    take_turn(session)
     same = (Job.requested_by == new.requested_by, Job.idempotency_key == new.idempotency_key)
     known = new.idempotency_key is not None and session.scalar(select(Job.id).where(*same)) is not None
     job = enqueue(session, new)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from roundhouse.errors import UsageError
 
 from ..database.base import utc_now
+from ..database.turns import take_turn
 from ..models import Job, JobKind
 
 __all__ = ["NewJob", "cancel_job", "enqueue", "retry_job"]
@@ -38,6 +38,7 @@ class NewJob:
 
 def enqueue(session: Session, new: NewJob) -> Job:
     """Put a job in line. Who asks again with the same key gets the job that is there."""
+    take_turn(session)
     if new.idempotency_key is not None:
         same = (Job.requested_by == new.requested_by, Job.idempotency_key == new.idempotency_key)
         there = session.scalar(select(Job).where(*same))
@@ -60,13 +61,8 @@ def enqueue(session: Session, new: NewJob) -> Job:
         created_at=utc_now(),
         most_attempts=new.most_attempts,
     )
-    try:
-        with session.begin_nested():
-            session.add(job)
-    except IntegrityError:  # on PostgreSQL another transaction may have asked with the same key meanwhile
-        if new.idempotency_key is None:
-            raise
-        return enqueue(session, new)
+    session.add(job)
+    session.flush()
     return job
 
 

@@ -35,8 +35,7 @@ class LogPane {
 
   connect() {
     this.follow.hidden = false;
-    const joint = this.pane.dataset.stream.includes("?") ? "&" : "?";
-    const close = follow(() => `${this.pane.dataset.stream}${joint}after=${this.last}`, {
+    const close = follow(this.pane.dataset.stream, {
       open: () => this.say("live"),
       lost: () => this.say("connection lost, trying again…"),
       message: (lines) => {
@@ -47,7 +46,7 @@ class LogPane {
         this.follow.hidden = true;
         this.say("ended");
       },
-    });
+    }, String(this.last));
   }
 
   take(lines) {

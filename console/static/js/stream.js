@@ -4,24 +4,39 @@ const LONGEST_WAIT_MS = 30000;
 const open = new Set();
 const streams = new Map();
 
-// Follow a stream until it says "end". address(): where it is now to be resumed from; on: {message, open, lost, end}.
-// Returns what closes it.
-export function follow(address, on) {
+// Follow a stream until it says "end"; on: {message, open, lost, end}; after: the id of the last event that is known.
+// A page that nobody looks at holds no connection: browsers open six to a server, whatever the number of tabs. Who looks again
+// gets what has come meanwhile. Returns what closes it.
+export function follow(url, on, after = "") {
+  let last = after;
   let source;
   let timer;
   let wait = FIRST_WAIT_MS;
-  const close = () => {
+  const pause = () => {
     clearTimeout(timer);
-    source.close();
+    source?.close();
+    source = undefined;
+  };
+  const close = () => {
+    pause();
+    document.removeEventListener("visibilitychange", look);
     open.delete(close);
   };
+  const look = () => {
+    if (document.hidden) pause();
+    else if (!source) begin();
+  };
   const begin = () => {
-    source = new EventSource(address());
+    const joint = url.includes("?") ? "&" : "?";
+    source = new EventSource(last === "" ? url : `${url}${joint}after=${encodeURIComponent(last)}`);
     source.addEventListener("open", () => {
       wait = FIRST_WAIT_MS;
       on.open?.();
     });
-    source.addEventListener("message", (event) => on.message(JSON.parse(event.data)));
+    source.addEventListener("message", (event) => {
+      if (event.lastEventId) last = event.lastEventId;
+      on.message(JSON.parse(event.data));
+    });
     source.addEventListener("end", () => {
       close();
       on.end?.();
@@ -29,13 +44,14 @@ export function follow(address, on) {
     source.addEventListener("error", () => {
       on.lost?.();
       // The browser comes again by itself, unless something else than a stream answered: a proxy of a console that restarts.
-      if (source.readyState !== EventSource.CLOSED) return;
+      if (source?.readyState !== EventSource.CLOSED) return;
       timer = setTimeout(begin, wait);
       wait = Math.min(2 * wait, LONGEST_WAIT_MS);
     });
   };
-  begin();
   open.add(close);
+  document.addEventListener("visibilitychange", look);
+  look();
   return close;
 }
 
@@ -45,7 +61,7 @@ export function listen(url, element, data) {
   if (!stream) {
     stream = { listeners: new Map() };
     streams.set(url, stream);
-    stream.close = follow(() => url, {
+    stream.close = follow(url, {
       message: (sample) => {
         for (const [each, tell] of stream.listeners) {
           if (each.isConnected) tell(sample);
