@@ -141,7 +141,7 @@ def read_manifest(folder: Path) -> Manifest:
         EngineError: it is missing, or of another format.
     """
     try:
-        text = (folder / MANIFEST).read_text()
+        text = (folder / MANIFEST).read_bytes()
     except OSError:
         raise EngineError(f"{folder} is not an engine: it has no readable {MANIFEST}") from None
     try:

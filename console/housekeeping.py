@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import delete, select
-from sqlalchemy.exc import OperationalError
 
 from .access.logins import Logins
 from .database.base import utc_now
@@ -17,6 +17,7 @@ from .settings_table import read_settings
 
 __all__ = ["Housekeeping"]
 
+_log = logging.getLogger(__name__)
 _EVERY_S = 3600.0
 _JOBS_AT_ONCE = 50
 """So many jobs' logs go in one transaction: who writes meanwhile waits no longer than that takes."""
@@ -43,8 +44,8 @@ class Housekeeping:
         try:
             if self._forget_some():
                 self._next = self._clock()
-        except OperationalError:
-            return  # the next time will do
+        except Exception:  # whatever it is, the console goes on without it, and the next time will do
+            _log.exception("old logs and logins could not be removed; it is tried again in an hour")
 
     def _forget_some(self) -> bool:
         """Returns whether there may be more."""

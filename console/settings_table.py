@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +16,8 @@ from .errors import FieldError
 from .models import Setting
 
 __all__ = ["TableSettings", "change_settings", "read_settings"]
+
+_log = logging.getLogger(__name__)
 
 
 class TableSettings(BaseModel):
@@ -31,9 +34,9 @@ class TableSettings(BaseModel):
 
 
 def read_settings(session: Session) -> TableSettings:
-    """What is set, in one statement. What this version does not know is passed over."""
+    """What is set, in one statement. What this version does not know, or cannot be, is passed over: the default holds."""
     rows = session.execute(select(Setting.key, Setting.value).where(Setting.key.in_(TableSettings.model_fields)))
-    return TableSettings(**{row.key: row.value for row in rows})
+    return TableSettings(**{row.key: row.value for row in rows if _can_be(row.key, row.value)})
 
 
 def change_settings(session: Session, actor: Actor, changes: dict[str, Any]) -> TableSettings:
@@ -57,6 +60,15 @@ def change_settings(session: Session, actor: Actor, changes: dict[str, Any]) -> 
         session.merge(Setting(key=key, value=value, changed_at=utc_now(), changed_by=actor.name))
         audit(session, actor, "setting.change", "setting", key, before=was, after=value)
     return after
+
+
+def _can_be(key: str, value: Any) -> bool:
+    try:
+        TableSettings(**{key: value})
+    except ValidationError:
+        _log.error("setting %s has a value that cannot be; its default is used", key)
+        return False
+    return True
 
 
 def _checked(values: dict[str, Any]) -> TableSettings:

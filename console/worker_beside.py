@@ -49,7 +49,11 @@ class WorkerBeside:
             self._process.close()
             self._process = None
         if now >= self._not_before:
-            self._process, self._started = TetheredProcess(self._command, self._environment, self._on_line), now
+            try:
+                self._process, self._started = TetheredProcess(self._command, self._environment, self._on_line), now
+            except OSError as error:  # no memory, no processes left: the console goes on
+                self._not_before = now + _LONGEST_PAUSE_S
+                self._on_line(f"the worker cannot be started ({error}); it is tried again in {_LONGEST_PAUSE_S:.0f} s")
 
     def stop(self) -> None:
         """End it; jobs that run are given back or interrupted."""

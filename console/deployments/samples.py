@@ -67,13 +67,16 @@ _METRICS = {
 
 
 def sample_of(metrics: str, model: str) -> Sample | None:
-    """What the metrics say of a model; None when they do not know it.
+    """What the metrics say of a model; None when they do not know it, or are no such metrics.
 
     Args:
         metrics: in Prometheus' text form.
         model: its name.
     """
-    found = {name: float(value) for name, labelled, value in _LINE.findall(metrics) if labelled == model}
-    if names.ENGINE_UP not in found:
+    try:
+        found = {name: float(value) for name, labelled, value in _LINE.findall(metrics) if labelled == model}
+        if names.ENGINE_UP not in found:
+            return None
+        return Sample.model_validate({field: found.get(name, 0) for field, name in _METRICS.items()})
+    except ValueError:
         return None
-    return Sample.model_validate({field: found.get(name, 0) for field, name in _METRICS.items()})

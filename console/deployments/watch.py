@@ -58,6 +58,7 @@ class DeploymentWatch:
         self._here = (Deployment.host == host, Deployment.home == str(home.path))
         self._readers: dict[str, LogReader] = {}
         self._unknown: set[str] = set()
+        self._odd: set[str] = set()
         self._events = EventCollector(database, home, host)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="deployment-watch")
 
@@ -71,7 +72,7 @@ class DeploymentWatch:
         self._mention_unknown(folders.keys() - known.keys())
         if known:
             look = ((id_, folders.get(id_), name, logged.get(id_, 0)) for id_, name in known.items())
-            seen = list(self._pool.map(self._see, *zip(*look, strict=True)))
+            seen = [each for each in self._pool.map(self._see, *zip(*look, strict=True)) if each is not None]
             with self._database.writing() as session:
                 ended = self._tell(session, seen)
             for id_ in ended & folders.keys():
@@ -83,12 +84,19 @@ class DeploymentWatch:
         """Look no more."""
         self._pool.shutdown()
 
-    def _see(self, id_: str, folder: DeploymentFolder | None, name: str, logged: int) -> _Seen:
+    def _see(self, id_: str, folder: DeploymentFolder | None, name: str, logged: int) -> _Seen | None:
+        """None: it cannot be looked at, and is left as it is; that keeps nobody from looking at the others."""
         if folder is None:
             return _Seen(id_, None, [])
-        observation = observe(folder, name)
-        reader = self._readers.setdefault(id_, LogReader(folder.path))
-        return _Seen(id_, observation, reader.after(logged, most=KEPT_LINES))
+        try:
+            observation = observe(folder, name)
+            reader = self._readers.setdefault(id_, LogReader(folder.path))
+            return _Seen(id_, observation, reader.after(logged, most=KEPT_LINES))
+        except Exception:
+            if id_ not in self._odd:
+                _log.exception("deployment %s cannot be looked at", id_)
+            self._odd.add(id_)
+            return None
 
     def _tell(self, session: Session, seen: Iterable[_Seen]) -> set[str]:
         """Write it all down; returns the ids of those that have ended."""

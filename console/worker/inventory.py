@@ -78,6 +78,8 @@ class Inventory:
             return Found(None, f"{folder} has no readable {MANIFEST}")
         except EngineError as error:
             return Found(None, error.message)
+        except Exception as error:  # whatever one folder holds, the others are looked at
+            return Found(None, f"{folder / MANIFEST} cannot be read: {error!r}")
         self._read[folder.name] = signature, engine
         try:
             engine.check_sizes()

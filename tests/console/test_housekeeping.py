@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from roundhouse.console.access.accounts import add_account
 from roundhouse.console.access.logins import Logins
@@ -12,6 +12,7 @@ from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.housekeeping import Housekeeping
 from roundhouse.console.models import Job, LoginSession, LogLine, Setting
+from roundhouse.console.settings_table import read_settings
 
 
 class Clock:
@@ -69,3 +70,15 @@ def test_logins_that_are_over_go(database: Database) -> None:
     Housekeeping(database, Clock()).when_due()
     with database.reading() as session:
         assert session.scalar(select(func.count()).select_from(LoginSession)) == 1
+
+
+def test_whatever_goes_wrong_the_console_goes_on(database: Database) -> None:
+    clock = Clock()
+    keeping = Housekeeping(database, clock)
+    with database.writing() as session:
+        session.execute(text("DROP TABLE job_log"))
+    keeping.when_due()
+    with database.writing() as session:
+        session.add(Setting(key="job_log_days", value="no number", changed_at=utc_now(), changed_by="ann"))
+    with database.reading() as session:
+        assert read_settings(session).job_log_days is None

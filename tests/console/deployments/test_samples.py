@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from roundhouse.console.deployments.records import Rates, TimedSample
 from roundhouse.console.deployments.samples import Sample, sample_of
 from roundhouse.serve.triton.metrics import METRICS
@@ -44,6 +46,11 @@ def test_every_metric_is_read_under_its_own_name() -> None:
 def test_metrics_that_do_not_know_the_model_say_nothing() -> None:
     assert sample_of(text("other"), "m") is None
     assert sample_of("", "m") is None
+
+
+@pytest.mark.parametrize("value", ["garbage", "NaN", "1e400", "0.5", "-"])
+def test_numbers_that_are_none_say_nothing(value: str) -> None:
+    assert sample_of(f'roundhouse_engine_up{{model="m"}} 1\nroundhouse_steps_total{{model="m"}} {value}\n', "m") is None
 
 
 def test_rates_are_differences() -> None:

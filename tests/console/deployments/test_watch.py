@@ -265,6 +265,19 @@ def test_log_lines_come_once_whoever_reads_them_and_the_last_are_kept(
     assert logged[-1] == (KEPT_LINES + 7, str(KEPT_LINES + 4))
 
 
+def test_one_that_cannot_be_looked_at_keeps_nobody_from_looking_at_the_others(
+    database: Database, home: Home, front: str, played: Played, watch: DeploymentWatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    played.begin()
+    other = Played(database, home, front, "0b0c0d0e")
+    other.begin(endpoints={"no": "such endpoints"})
+    watch.look()
+    watch.look()
+    assert (played.row.state, other.row.state) == ("ready", "starting")
+    assert [record.getMessage() for record in caplog.records].count("deployment 0b0c0d0e cannot be looked at") == 1
+    other.end()
+
+
 def test_old_samples_go(played: Played, watch: DeploymentWatch) -> None:
     played.begin()
     old = utc_now() - timedelta(minutes=16)

@@ -103,6 +103,17 @@ def test_folders_that_are_no_engines_are_left_alone(
     inventory.reconcile(database)  # nor do they look like something new each time
 
 
+@pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"[" * 100_000, b"null", b'{"format": 1}', b'{"a": "\xed\xa0\x80"}'])
+def test_whatever_one_folder_holds_the_others_are_found(
+    database: Database, home: Home, engine: Engine, inventory: Inventory, text: bytes
+) -> None:
+    odd = home.engines / "00odd"
+    odd.mkdir()
+    (odd / MANIFEST).write_bytes(text)
+    inventory.reconcile(database)
+    assert replicas(database) == [("here", "present", None)]
+
+
 def test_what_did_not_change_is_not_read_again(
     database: Database, engine: Engine, inventory: Inventory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
