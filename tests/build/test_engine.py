@@ -122,7 +122,7 @@ def test_what_a_killed_removal_left_hinders_nobody(copied: tuple[EngineStore, Pa
     store, folder = copied
     (store.folder / ".removed" / folder.name / "checkpoint").mkdir(parents=True)
     store.remove(store.locate(folder.name))
-    assert [path.name for path in store.folder.iterdir()] == []
+    assert [path.relative_to(store.folder) for path in store.folder.rglob("*")] == [Path(".removed")]
 
 
 def test_only_engines_of_the_store_are_removed(copied: tuple[EngineStore, Path], tmp_path: Path) -> None:
