@@ -71,6 +71,17 @@ def test_a_log_comes_again_after_a_proxy_had_no_answer(gallery: Gallery, page: P
     expect(page.locator("[data-log-state]").first).to_have_text("ended")
 
 
+def test_a_page_that_nobody_looks_at_holds_no_connection(gallery: Gallery, page: Page) -> None:
+    page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => window.nobodyLooks ?? true });")
+    gallery.log_requests.clear()
+    page.goto(f"{gallery.address}/gallery")
+    expect(page.locator(".u-wrap")).to_be_visible()
+    assert gallery.log_requests == []
+    page.evaluate("window.nobodyLooks = false; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("log").first).to_contain_text("the last line")
+    assert gallery.log_requests[0] == ("1025", None)
+
+
 def test_numbers_live(shown: Page) -> None:
     expect(shown.locator("[data-live-value=tokens_per_s]")).to_have_text("91.7")
     expect(shown.locator("[data-live-value=waiting]")).to_have_text("1,234")
