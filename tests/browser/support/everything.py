@@ -9,9 +9,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
+import httpx
 from building import add_job
 from built import ID, add_built
 from deployed import add_deployment, add_engine, add_lines, add_samples
+from playwright.sync_api import Browser, BrowserContext
 from populated import HOME, HOST, PASSWORD, Populated, add_worker, populate
 from served_app import ServedApp
 from sqlalchemy import delete, select, update
@@ -46,11 +48,25 @@ class Everything:
     samples: dict[str, tuple[str, ...]]
     """By a path's parameter, or a part of a path with it: what it may be, one of each kind."""
 
-    def cookie_of(self, role: Role) -> str:
+    def cookie_of(self, role: Role) -> dict[str, str]:
         """Of a new login of the account that is named like its role."""
         with self.database.writing() as session:
             user = session.scalars(select(User).where(User.name == f"the-{role}")).one()
-            return Logins().begin(session, user, address="10.0.0.7", browser="a browser with a name that is long")
+            login = Logins().begin(session, user, address="10.0.0.7", browser="a browser with a name that is long")
+        return {"roundhouse_login": login}
+
+    def client(self, role: Role) -> httpx.Client:
+        """A program with such a login. It keeps no connection, which the server may just be closing."""
+        limits = httpx.Limits(max_keepalive_connections=0)
+        return httpx.Client(base_url=self.url, cookies=self.cookie_of(role), limits=limits, timeout=60)
+
+    @contextmanager
+    def browser(self, chromium: Browser, role: Role, **options: Any) -> Iterator[BrowserContext]:
+        """A browser's window with such a login."""
+        with chromium.new_context(**options) as context:
+            for name, value in self.cookie_of(role).items():
+                context.add_cookies([{"name": name, "value": value, "url": self.url}])
+            yield context
 
 
 @contextmanager
@@ -93,6 +109,7 @@ def _fill(database: Database, populated: Populated, home: Home) -> dict[str, tup
     known["worker_id"] += _add_workers(database)
     known["event_id"] += [str(event) for event in _add_events(database)]
     known["name"] += [_add_somebody(database)]
+    known["{name}/tokens"] = ["victim"]
     known["account/tokens/{token_id}"] = [_add_visitors(database)]
     return {name: tuple(values) for name, values in known.items()}
 
@@ -113,7 +130,14 @@ def _add_jobs(database: Database) -> Iterator[int]:
 
 
 def _add_drills(database: Database) -> Iterator[int]:
-    failure = {"fault": "freed_early", "guard": "tags", "guard_sample": None, "seed": 9, "steps": 1, "why": "1 of 4 not stopped"}
+    failure = {
+        "fault": "freed_early",
+        "guard": "tags",
+        "guard_sample": None,
+        "seed": 9,
+        "steps": 1,
+        "why": "1 of 4 not stopped",
+    }
     for passed in (True, False):
         row = dict.fromkeys(COUNTS, 4) | {"fault": "freed_early", "guard": "tags", "guard_sample": None, "probability": 1.0,
                                           "passed": passed, "judged": True}  # fmt: skip
@@ -128,7 +152,9 @@ def _add_engines(database: Database) -> list[str]:
         add_built(session, "abababababababab", "qwen3-8b-fp8-with-a-name-that-is-long", weights="fp8", kv_cache="fp8")
         add_engine(session, UNREADABLE)
         session.execute(
-            update(EngineReplica).where(EngineReplica.engine_id == UNREADABLE).values(state="damaged", problem="a file is short")
+            update(EngineReplica)
+            .where(EngineReplica.engine_id == UNREADABLE)
+            .values(state="damaged", problem="a file is short")
         )
         add_built(session, NOWHERE, "nowhere")
         session.execute(delete(EngineReplica).where(EngineReplica.engine_id == NOWHERE))
@@ -148,7 +174,8 @@ def _add_deployments(database: Database, home: Home) -> list[str]:
             add_lines(session, identity, "I0101 started", "W0101 slow", "E0101 it went wrong", "an end " + "without end " * 40)
             made.append(identity)
         add_samples(session, "00000001", tag_mismatches=0)
-        remote = {"engine_id": ID, "name": "remote", "kind": "remote", "triton_url": "http://triton:8000"}
+        remote = {"engine_id": ID, "name": "remote", "kind": "remote", "triton_url": "http://triton:8000",
+                  "triton_grpc": "triton:8001", "triton_metrics": "http://triton:8002/metrics", "keyed": True}  # fmt: skip
         add_deployment(session, "dddddddd", engine_id=ID, name="remote", kind="remote", settings=remote, host=HOST, home=HOME,
                        openai="http://127.0.0.1:9001/v1", key="secret", key_home=home)  # fmt: skip
     return [*made, "dddddddd"]
@@ -167,7 +194,11 @@ def _add_events(database: Database) -> list[int]:
     usual: dict[str, Any] = {"at": utc_now(), "host": HOST, "home": HOME, "engine_id": ID, "request_id": "r", "answer": 0,
                              "step": 4, "column": 1, "page": 1, "expected_tag": 2, "found_tag": 7,
                              "last_holders": holders}  # fmt: skip
-    kinds: tuple[dict[str, Any], ...] = ({"kind": "content"}, {"kind": "count"}, {"kind": "tag", "page": None, "found_tag": None})
+    kinds: tuple[dict[str, Any], ...] = (
+        {"kind": "content"},
+        {"kind": "count"},
+        {"kind": "tag", "page": None, "found_tag": None},
+    )
     with database.writing() as session:
         rows = [IntegrityRecord(event=f"r/{number}/0", **usual | changes) for number, changes in enumerate(kinds)]
         session.add_all(rows)

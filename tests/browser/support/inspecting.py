@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 __all__ = ["problems_of"]
 
@@ -31,7 +31,6 @@ _BUILD = """() => {
     const sends = [...form.elements].some(each => each.type === "submit");
     if (!sends && fields.length) say("no submit button", form);
   }
-  for (const frame of document.querySelectorAll("[style], script:not([src])")) say("inline", frame);
   return problems;
 }"""
 _WIDER = """() => {
@@ -51,7 +50,7 @@ def problems_of(page: Page, complaints: list[str]) -> list[str]:
         page: where it is shown; it has loaded.
         complaints: what was heard from it meanwhile; they are taken.
     """
-    page.wait_for_function("[...document.querySelectorAll('[data-chart]')].every(each => each.childElementCount)")
+    expect(page.locator("[data-chart]:empty")).to_have_count(0)
     found = [*complaints, *page.evaluate(_BUILD)]
     page.locator("main details:not([data-menu])").evaluate_all(_OPEN)
     page.evaluate(_AXE)
