@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from listening import complaints_of
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from real_console import RealConsole
 from steps import CHROMIUM_ARGUMENTS, make_first_account
 
@@ -39,19 +40,7 @@ def context(chromium: Browser) -> Iterator[BrowserContext]:
 def page(context: BrowserContext) -> Iterator[Page]:
     """A tab. A script that fails, a file that is not there, and what the policy forbids fail the test."""
     page = context.new_page()
-    complaints: list[str] = []
-
-    def hear(message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith("Failed to load resource"):
-            complaints.append(message.text)
-
-    def see(response: Response) -> None:
-        if response.status >= 400 and "/static/" in response.url:
-            complaints.append(f"{response.url}: {response.status}")
-
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", hear)
-    page.on("response", see)
+    complaints = complaints_of(page)
     yield page
     assert complaints == []
 

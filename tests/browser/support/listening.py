@@ -1,0 +1,25 @@
+"""What goes wrong in a tab without being seen: scripts that fail, what the policy forbids, and what is not there."""
+
+from __future__ import annotations
+
+from playwright.sync_api import ConsoleMessage, Page, Response
+
+__all__ = ["complaints_of"]
+
+
+def complaints_of(page: Page) -> list[str]:
+    """Listen to a tab; the list grows with what is heard."""
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            complaints.append(f"{page.url}: {message.text}")
+
+    def see(response: Response) -> None:
+        if response.status >= 400 and "/static/" in response.url:
+            complaints.append(f"{response.url}: {response.status}")
+
+    page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+    page.on("console", hear)
+    page.on("response", see)
+    return complaints

@@ -1,0 +1,206 @@
+"""Every page that there is, in Chromium: for who sees or types otherwise, on small screens, and without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from addresses import addresses_of, answers_with_a_page, routes_for_browsers
+from everything import Everything, empty_console, everything
+from inspecting import problems_of
+from listening import complaints_of
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+ROUTES = routes_for_browsers()
+ALSO = {
+    "/builds": ["?state=running", "?kind=all", "?text=nobody-knows", "?size=2&page=3"],
+    "/builds/new": ["?job=1", "?model=shape:kimi-k2&target=torch"],
+    "/deployments": ["?state=ended", "?text=nobody-knows"],
+    "/deployments/new": ["?like=dddddddd", "?engine=feedfacefeedface"],
+    "/engines": ["?text=nobody-knows", "?size=2"],
+    "/integrity": ["?kind=content"],
+    "/login": ["?next=/engines"],
+    "/plan": ["?model=shape:qwen3-8b", "?model=shape:kimi-k2&device=h200", "?model=nothing-like-it"],
+    "/playground": ["?with=00000001&beside=dddddddd", "?with=nobody"],
+    "/": ["nothing-like-it"],
+}
+"""Addresses that are worth a look beside the usual ones, by route; what is `nothing-like-it` is refused."""
+
+SENT: list[tuple[str, dict[str, str], str]] = [
+    ("/login", {"name": "nobody", "password": "nothing"}, "Log in"),
+    ("/account", {"name": "a program"}, "Make a token"),
+    ("/account", {"old": "wrong", "password": "too short", "again": "too short"}, "Change password"),
+    ("/users", {"name": "two words", "password": "too short"}, "Add"),
+    ("/users/victim", {"password": "too short"}, "Set password"),
+    ("/settings", {"gpu_hour_price": "much"}, "Change"),
+    ("/settings", {"gpu_hour_price": "2.5"}, "Change"),
+    ("/builds/new", {"recipe": "model: ["}, "Plan"),
+    ("/builds/new", {"recipe": "model: shape:kimi-k2\ntarget: torch"}, "Plan"),
+    ("/deployments/new", {"name": "", "openai": "9000", "http": "9000"}, "Deploy"),
+    ("/deployments/dddddddd", {}, "Show the API key"),
+    ("/integrity/drills/new", {"seed": "-5"}, "Start the drill"),
+]
+"""What is typed into a page, and the button that leads to another one: mostly to the same with what is wrong."""
+OF_VIEWERS = ("/login", "/logout", "/account/")
+"""What everybody may do: come, leave, and change what is one's own."""
+_LEADS_TO = """forms => forms.flatMap(form => [...form.elements].filter(each => each.type === "submit" && !each.disabled)
+  .map(each => each.getAttribute("formaction") ?? form.getAttribute("action")))"""
+_PATHS = "links => links.map(each => new URL(each.href).pathname)"
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
+    with everything(tmp_path_factory.mktemp("a console with everything")) as console:
+        yield console
+
+
+@pytest.fixture(scope="module")
+def asking(console: Everything) -> Iterator[httpx.Client]:
+    """An admin's program, which only looks at what kind of answer comes."""
+    with console.client("admin") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def window(console: Everything, chromium: Browser) -> Iterator[BrowserContext]:
+    """An admin's."""
+    with console.browser(chromium, "admin", viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as context:
+        yield context
+
+
+@pytest.fixture
+def tab(window: BrowserContext) -> Iterator[Page]:
+    with window.new_page() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def without_scripts(console: Everything, chromium: Browser) -> Iterator[Page]:
+    with console.browser(chromium, "admin", java_script_enabled=False) as context:
+        yield context.new_page()
+
+
+def addresses(console: Everything, route: str) -> list[str]:
+    """Of a route's pages."""
+    more = [f"{route}{each}" for each in ALSO.get(route, ())]
+    return [*addresses_of(route, console.samples), *more]
+
+
+def links_to_parts(page: Page) -> list[str]:
+    """Where the tabs of a page lead; those of one page of a route are enough."""
+    return [str(each) for each in page.locator(".tabs a").evaluate_all("links => links.map(each => each.getAttribute('href'))")]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_everybody_can_use_a_page(console: Everything, asking: httpx.Client, tab: Page, route: str) -> None:
+    to_visit = [each for each in addresses(console, route) if answers_with_a_page(asking, each)]
+    complaints, problems = complaints_of(tab), list[str]()
+    for address in to_visit:  # grows
+        answer = tab.goto(f"{console.url}{address}")
+        if answer is None or answer.status not in ((404, 422) if "nothing-like-it" in address else (200,)):
+            problems.append(f"{address}: {answer and answer.status}")
+        problems += [f"{address}: {each}" for each in problems_of(tab, complaints)]
+        if urlsplit(address).path == to_visit[0]:
+            to_visit += [each for each in links_to_parts(tab) if each not in to_visit and urlsplit(each).path == to_visit[0]]
+    assert problems == [], "\n".join(problems)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_page_works_without_scripts(console: Everything, asking: httpx.Client, without_scripts: Page, route: str) -> None:
+    page = without_scripts
+    for address in addresses(console, route):
+        if not answers_with_a_page(asking, address):
+            continue
+        answer = page.goto(f"{console.url}{address}")
+        assert answer is not None
+        assert answer.status < 500
+        assert page.locator("h1").inner_text().strip()
+        assert page.locator("main").inner_text().strip() != page.locator("h1").inner_text().strip(), address
+        for form in page.locator("main form").all():
+            fields = form.locator("input:not([type=hidden]):not([disabled]), select, textarea")
+            sends = form.locator("button[type=submit], button:not([type]), input[type=submit]").count()
+            named = form.get_attribute("id")
+            sends += page.locator(f"button[type=submit][form={named}]").count() if named else 0
+            assert sends or not fields.count(), f"{address}: {form.inner_text()}"
+
+
+def test_pages_are_told_from_what_they_load(console: Everything, asking: httpx.Client) -> None:
+    pages = {route for route in ROUTES if answers_with_a_page(asking, addresses_of(route, console.samples)[0])}
+    assert {"/", "/plan", "/builds/{job_id}", "/engines/{engine_id}", "/deployments/new", "/integrity/drills/{job_id}",
+            "/users/{name}", "/audit/{entry_id}", "/workers/{worker_id}", "/account", "/login"} <= pages  # fmt: skip
+    assert {"/builds/{job_id}/live", "/builds/{job_id}/log/stream", "/builds/{job_id}/log.txt", "/healthz"}.isdisjoint(pages)
+
+
+@pytest.mark.parametrize(("address", "typed", "button"), SENT, ids=[f"{each[0]} {each[2]}" for each in SENT])
+def test_everybody_can_use_what_a_form_leads_to(
+    console: Everything, tab: Page, address: str, typed: dict[str, str], button: str
+) -> None:
+    complaints = complaints_of(tab)
+    tab.goto(f"{console.url}{address}")
+    tab.locator("main form").evaluate_all("forms => forms.forEach(form => { form.noValidate = true; })")
+    tab.locator("main .disclosure").evaluate_all("all => all.forEach(each => { each.open = true; })")
+    for name, value in typed.items():
+        tab.locator(f"main [name={name}]:not([type=hidden])").first.evaluate(
+            "(field, value) => { field.value = value; }", value
+        )
+    with tab.expect_navigation():
+        tab.locator("main").get_by_role("button", name=button, exact=True).click()
+    assert tab.locator("[role=alert]:visible, .notice, .flash, .field-error:visible, .copy-block").count()
+    assert problems_of(tab, complaints) == []
+
+
+def test_everybody_can_use_an_answer_that_did_not_come(console: Everything, tab: Page) -> None:
+    complaints = complaints_of(tab)
+    tab.goto(f"{console.url}/playground?with=00000001&beside=dddddddd")
+    tab.get_by_role("textbox", name="Prompt", exact=True).fill("What is the capital of France?")
+    tab.get_by_role("button", name="Send").click()
+    expect(tab.locator("[data-problem]:visible")).to_have_count(2)
+    assert problems_of(tab, complaints) == []
+
+
+def test_everybody_can_make_the_first_account_and_is_told_no(
+    console: Everything, chromium: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with (
+        empty_console(tmp_path_factory.mktemp("an empty console")) as (url, secret),
+        chromium.new_context(reduced_motion="reduce") as context,
+        context.new_page() as page,
+    ):
+        complaints = complaints_of(page)
+        for address, status in ((f"/setup?token={secret}", 200), ("/setup?token=wrong", 403), ("/login", 200)):
+            answer = page.goto(f"{url}{address}")
+            assert answer is not None
+            assert answer.status == status
+            assert problems_of(page, complaints) == []
+    with console.browser(chromium, "viewer", reduced_motion="reduce") as context, context.new_page() as page:
+        complaints = complaints_of(page)
+        page.goto(f"{console.url}/users")
+        expect(page.get_by_text("403")).to_be_visible()
+        assert problems_of(page, complaints) == []
+
+
+def test_a_viewer_is_offered_nothing_that_is_refused(console: Everything, chromium: Browser) -> None:
+    offered: dict[str, str] = {}
+    links: dict[str, str] = {}
+    with (
+        console.client("viewer") as asking,
+        console.browser(chromium, "viewer", java_script_enabled=False) as context,
+        context.new_page() as page,
+    ):
+        for address in (each for route in ROUTES for each in addresses(console, route)):
+            if not answers_with_a_page(asking, address):
+                continue
+            page.goto(f"{console.url}{address}")
+            offered |= dict.fromkeys(page.locator("form[method=post]").evaluate_all(_LEADS_TO), address)
+            links |= dict.fromkeys(page.locator("a[href^='/']").evaluate_all(_PATHS), address)
+        refused = [f"{link} on {page}" for link, page in links.items() if _status(asking, link) == 403]
+    assert [f"{action} on {page}" for action, page in offered.items() if not action.startswith(OF_VIEWERS)] == []
+    assert len(links) > 20
+    assert refused == []
+
+
+def _status(client: httpx.Client, path: str) -> int:
+    with client.stream("GET", path) as answer:
+        return answer.status_code
