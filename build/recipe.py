@@ -74,7 +74,7 @@ class Recipe(_Keys):
     """
 
     model: str = Field(min_length=1)
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str | None = Field(default=None, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     target: Target = "torch"
     role: Literal["aggregated", "prefill", "decode"] = "aggregated"
     weights: Weights = "int4_awq"

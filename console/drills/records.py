@@ -31,9 +31,9 @@ class DrillWish(_Record):
     """Decides everything; None: a new one."""
     steps: int | None = Field(default=None, ge=1, le=_MOST_STEPS)
     """Of each kind at each level, at least; None: 2,000, and 100 with an engine."""
-    faults: tuple[str, ...] | None = None
+    faults: tuple[str, ...] | None = Field(default=None, max_length=len(Faults))
     """Kinds of faults; None: every one."""
-    guards: tuple[Literal["off", "tags", "tags+content"], ...] | None = None
+    guards: tuple[Literal["off", "tags", "tags+content"], ...] | None = Field(default=None, max_length=3)
     """Levels; None: ``tags`` and ``tags+content``."""
 
     @model_validator(mode="after")
