@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from roundhouse.errors import UsageError
 
-__all__ = ["TOKEN_VARIABLE", "is_this_machine", "read_token", "server_address"]
+__all__ = ["SERVER_VARIABLE", "TOKEN_VARIABLE", "is_this_machine", "read_token", "server_address"]
 
-TOKEN_VARIABLE = "ROUNDHOUSE_TOKEN"
+SERVER_VARIABLE, TOKEN_VARIABLE = "ROUNDHOUSE_SERVER", "ROUNDHOUSE_TOKEN"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PORTS = {"http": 80, "https": 443}
 

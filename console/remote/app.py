@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from .address import SERVER_VARIABLE
 from .build import build
 from .deployments import deployments
 from .drill import drill
 from .engines import engines
-from .entry import SERVER_VARIABLE
 from .integrity import integrity
 from .jobs import jobs
 from .plan import plan

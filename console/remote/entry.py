@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["SERVER_VARIABLE", "is_for_server"]
+from .address import SERVER_VARIABLE
 
-SERVER_VARIABLE = "ROUNDHOUSE_SERVER"
+__all__ = ["is_for_server"]
+
 _SERVER = "--server"
 _WITH_VALUE = ("--token-file",)
 
