@@ -32,8 +32,9 @@ from .access.sealing import Sealer
 from .builds.actions import ask_build
 from .database.database import Database
 from .database.schema import open_database
-from .deployments.actions import ask_deploy, ask_undeploy
+from .deployments.actions import ask_deploy
 from .deployments.settings import DeploymentSecrets, DeploymentSettings
+from .deployments.unloading import ask_undeploy
 from .jobs.following import follow
 from .models import Deployment
 from .models_allowed import AllowedModels

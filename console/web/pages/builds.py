@@ -86,7 +86,8 @@ def cancel(request: Request, actor: Viewer, job_id: JobId) -> Response:
     """Cancel it; builds need another role than deployments, which the action knows."""
     with state_of(request).database.writing() as session:
         found = ask_cancel(session, actor, job_id)
-        text = "Cancelled." if found.state == "cancelled" else "Its worker is told to end it."
+        ended = "Cancelled." if found.state == "cancelled" else f"It has ended: {found.state}."
+        text = "Its worker is told to end it." if found.state == "running" else ended
     return redirect(f"/builds/{job_id}", text)
 
 

@@ -135,16 +135,17 @@ def test_without_a_worker_only_memory_is_not_judged(
 def test_cancel_and_try_again(database: Database) -> None:
     queued, running, done = add_job(database, "queued"), add_job(database, "running"), add_job(database, "succeeded")
     with database.writing() as session:
-        assert ask_cancel(session, BUILDER, queued).state == "cancelled"
+        for _ in range(2):
+            assert ask_cancel(session, BUILDER, queued).state == "cancelled"
         for _ in range(2):
             job = ask_cancel(session, BUILDER, running)
             assert (job.state, job.cancel_requested_at is not None) == ("running", True)
-        assert ask_retry(session, BUILDER, queued).state == "queued"
+        for _ in range(2):
+            assert ask_retry(session, BUILDER, queued).state == "queued"
+        assert ask_retry(session, BUILDER, running).state == "running"
         for refused in (lambda: ask_cancel(session, BUILDER, done), lambda: ask_retry(session, BUILDER, done)):
             with pytest.raises(ConflictError):
                 refused()
-        with pytest.raises(ConflictError):
-            ask_retry(session, BUILDER, running)
         with pytest.raises(NotFoundError):
             ask_cancel(session, BUILDER, 99_999)
     assert audited(database) == ["job.cancel", "job.cancel", "job.retry"]
