@@ -32,8 +32,9 @@ from .access.sealing import Sealer
 from .builds.actions import ask_build
 from .database.database import Database
 from .database.schema import open_database
-from .deployments.actions import ask_deploy, ask_undeploy
+from .deployments.actions import ask_deploy
 from .deployments.settings import DeploymentSecrets, DeploymentSettings
+from .deployments.unloading import ask_undeploy
 from .jobs.following import follow
 from .models import Deployment
 from .models_allowed import AllowedModels
@@ -79,8 +80,7 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
     open_database(database)
     with _worker(settings, database) as worker:
         console.rule("2  build", align="left")
-        with database.writing() as session:
-            build = ask_build(session, actor, recipe, AllowedModels((), settings.home))
+        build = ask_build(database, actor, recipe, AllowedModels((), settings.home))
         with progress_terminal() as terminal:
             built = follow(database, build.id, terminal, meanwhile=worker.keep_running)
         engine = EngineStore(settings.home).find(str(built.engine_id))

@@ -7,14 +7,14 @@ from sqlalchemy.orm import Session
 
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.record import default_name
-from roundhouse.errors import PlanRefusedError, UsageError
+from roundhouse.errors import PlanRefusedError, RoundhouseError, UsageError
 
 from ..access.actor import Actor
 from ..access.audit import audit
-from ..database.turns import take_turn
+from ..database.database import Database
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
-from ..jobs.asking import ask_for
+from ..jobs.asking import ask_for, asked_before
 from ..models import Job
 from ..models_allowed import AllowedModels
 from ..plans.recipe_text import given_keys
@@ -23,15 +23,18 @@ from .placing import place
 
 __all__ = ["ask_build", "ask_cancel", "ask_retry"]
 
+_LIVE = ("queued", "running")
 _ATTEMPTS = 2
 """A worker may die once under a build."""
 
 
-def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None = None) -> Job:
+def ask_build(database: Database, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None = None) -> Job:
     """Put a build in line. What the plan refuses is refused here; who asks again with the same key gets the same job.
 
+    Planning reads files, for a second or more where disks are slow; it is done before the transaction that writes.
+
     Args:
-        session: of a writing transaction.
+        database: where the line is.
         actor: who asks.
         recipe: what to build.
         models: what it may read.
@@ -43,12 +46,33 @@ def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedMod
         ModelError: its model cannot be read here.
     """
     actor.require("build")
-    take_turn(session)
+    planned = _planned(database, actor, recipe, models, key)
+    with database.writing() as session:
+        # First: what was asked for once may not be possible any more.
+        if (known := asked_before(session, actor, key, "build", {"recipe": given_keys(recipe)})) is not None:
+            return known
+        if isinstance(planned, RoundhouseError):
+            raise planned
+        return ask_for(session, actor, planned, action="build", name=planned.subject, model=recipe.model)
+
+
+def _planned(
+    database: Database, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None
+) -> NewJob | RoundhouseError:
+    """The job, or why there can be none."""
+    try:
+        with database.reading() as session:
+            return _job(session, actor, recipe, models, key)
+    except RoundhouseError as error:
+        return error
+
+
+def _job(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None) -> NewJob:
     placing = place(session, recipe, models)
     if (reason := why_not_built(placing.plan.recipe)) is not None:
         raise PlanRefusedError(reason, reasons=(reason,))
     placing.require()
-    new = NewJob(
+    return NewJob(
         kind="build",
         subject=recipe.name or default_name(placing.plan.recipe),
         payload={"recipe": given_keys(recipe)},
@@ -58,35 +82,37 @@ def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedMod
         host=placing.host,
         most_attempts=_ATTEMPTS,
     )
-    return ask_for(session, actor, new, action="build", subject_kind="engine", subject=new.subject, model=recipe.model)
 
 
 def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:
-    """Cancel a job; one that was asked to end already goes on ending.
+    """Cancel a job; where that was asked for already, nothing changes.
 
     Raises:
         NotFoundError: there is none with this number.
-        ConflictError: it has ended.
+        ConflictError: it has ended by itself.
         ForbiddenError: whoever asks may not.
     """
     job = _job_of(session, actor, job_id)
-    if job.state not in ("queued", "running"):
+    if job.state == "cancelled" or job.cancel_requested_at is not None:
+        return job
+    if job.state not in _LIVE:
         raise ConflictError(f"job {job_id} has ended: it is {job.state}")
-    if job.cancel_requested_at is None:
-        cancel_job(job)
-        audit(session, actor, "job.cancel", "job", str(job_id), kind=job.kind, name=job.subject)
+    cancel_job(job)
+    audit(session, actor, "job.cancel", "job", str(job_id), kind=job.kind, name=job.subject)
     return job
 
 
 def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
-    """Have a job that did not succeed done once more; its number stays.
+    """Have a job that did not succeed done once more; its number stays. One that is under way stays as it is.
 
     Raises:
         NotFoundError: there is none with this number.
-        ConflictError: it is under way, or has succeeded.
+        ConflictError: it has succeeded.
         ForbiddenError: whoever asks may not.
     """
     job = _job_of(session, actor, job_id)
+    if job.state in _LIVE:
+        return job
     try:
         retry_job(job)
     except UsageError as error:

@@ -101,7 +101,8 @@ class DeploymentWatch:
     def _tell(self, session: Session, seen: Iterable[_Seen]) -> set[str]:
         """Write it all down; returns the ids of those that have ended."""
         found = {each.id: each for each in seen}
-        rows = session.scalars(select(Deployment).where(Deployment.id.in_(found)).with_for_update()).all()
+        in_order = select(Deployment).where(Deployment.id.in_(found)).order_by(Deployment.id)
+        rows = session.scalars(in_order.with_for_update()).all()
         jobs = _latest_jobs(session, list(found))
         now = utc_now()
         for row in rows:

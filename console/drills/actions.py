@@ -9,7 +9,7 @@ from ..access.actor import Actor
 from ..database.base import utc_now
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob
-from ..jobs.asking import ask_for
+from ..jobs.asking import ask_for, asked_before
 from ..jobs.liveness import is_alive
 from ..models import EngineRecord, EngineReplica, Job, Worker
 from .records import DrillWish
@@ -25,20 +25,24 @@ def ask_drill(session: Session, actor: Actor, wish: DrillWish, *, key: str | Non
     Raises:
         NotFoundError: there is no such engine.
         ConflictError: no host has it whole.
+        UsageError: the key was used for another wish.
     """
+    payload = wish.model_dump(mode="json")
+    if (known := asked_before(session, actor, key, "drill", payload)) is not None:
+        return known
     engine, place = _engine(session, wish.engine_id) if wish.engine_id is not None else (None, None)
     new = NewJob(
         kind="drill",
         subject=_NO_MODEL if engine is None else engine.name,
-        payload=wish.model_dump(mode="json"),
+        payload=payload,
         requested_by=actor.name,
         idempotency_key=key,
         engine_id=wish.engine_id,
         host=None if place is None else place.host,
         home=None if place is None else place.home,
     )
-    detail = {name: value for name, value in wish.model_dump(mode="json").items() if value is not None}
-    return ask_for(session, actor, new, action="drill", subject_kind="job", subject=new.subject, **detail)
+    detail = {name: value for name, value in payload.items() if value is not None}
+    return ask_for(session, actor, new, action="drill", name=new.subject, **detail)
 
 
 def _engine(session: Session, engine_id: str) -> tuple[EngineRecord, EngineReplica]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
+
+from roundhouse.errors import UsageError
 
 from ..access.actor import Actor
 from ..database.turns import take_turn
@@ -29,7 +31,10 @@ def ask_verify(
     Raises:
         NotFoundError: there is no such engine, or no such copy of it.
         ConflictError: no host has it.
+        UsageError: the key was used for another wish.
     """
+    if known := _asked_before(session, actor, "verify", engine_id, key):
+        return known
     engine, replicas = _found(session, engine_id, replica_id)
     return [_asked(session, actor, "verify", engine, replica, key) for replica in replicas]
 
@@ -43,7 +48,10 @@ def ask_remove(session: Session, actor: Actor, engine_id: str, *, key: str | Non
     Raises:
         NotFoundError: there is no such engine.
         ConflictError: it is being served, or no host has it.
+        UsageError: the key was used for another wish.
     """
+    if known := _asked_before(session, actor, "remove", engine_id, key):
+        return known
     engine, replicas = _found(session, engine_id, None)
     live = (Deployment.engine_id == engine_id, Deployment.state.in_(LIVE_STATES))
     names = session.scalars(select(Deployment.name).where(*live).order_by(Deployment.name)).all()
@@ -55,8 +63,21 @@ def ask_remove(session: Session, actor: Actor, engine_id: str, *, key: str | Non
     return [_asked(session, actor, "remove", engine, replica, key) for replica in replicas]
 
 
-def _found(session: Session, engine_id: str, replica_id: int | None) -> tuple[EngineRecord, Sequence[EngineReplica]]:
+def _asked_before(
+    session: Session, actor: Actor, kind: Literal["verify", "remove"], engine_id: str, key: str | None
+) -> list[Job]:
+    """The jobs that somebody got for a key, after they have ended, too: by then a removed engine has no copy any more."""
     take_turn(session)
+    if key is None:
+        return []
+    with_key = func.substr(Job.idempotency_key, 1, len(key) + 1) == f"{key}/"
+    jobs = list(session.scalars(select(Job).where(Job.requested_by == actor.name, with_key).order_by(Job.id)))
+    if any((job.kind, job.engine_id) != (kind, engine_id) for job in jobs):
+        raise UsageError(f"the key {key!r} was used for another request (job {jobs[0].id})")
+    return jobs
+
+
+def _found(session: Session, engine_id: str, replica_id: int | None) -> tuple[EngineRecord, Sequence[EngineReplica]]:
     engine = session.get(EngineRecord, engine_id)
     if engine is None:
         raise NotFoundError(f"there is no engine {engine_id}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from ..database.clock import utc_now
 from .chips import chip
 from .drawing import memory_picture, page_cells, spark_line, stage_bars
 
@@ -19,6 +20,7 @@ __all__ = [
     "iso",
     "log_level",
     "number_text",
+    "outline",
     "percent",
     "relative",
     "short_id",
@@ -96,7 +98,7 @@ def relative(moment: datetime | None, now: datetime | None = None) -> str:
     """How long ago, or in how long: ``3 min ago``, ``in 2 h``; further than 30 days away, the day."""
     if moment is None:
         return UNKNOWN
-    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    seconds = ((now or utc_now()) - moment).total_seconds()
     away = abs(seconds)
     if away >= _DATE_AFTER_S:
         return f"{moment.astimezone(UTC):%Y-%m-%d}"
@@ -127,6 +129,14 @@ def log_level(line: str) -> str:
     return "error" if _ERROR.search(line) else "warning" if _WARNING.search(line) else ""
 
 
+def outline(value: object, most: int) -> str:
+    """Any value as a text of at most so many characters; only the API tells all of a long one."""
+    if isinstance(value, list | tuple):
+        value = ", ".join(str(each) for each in value[:most])
+    text = UNKNOWN if value is None else str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "absolute": absolute,
     "bytes_text": bytes_text,
@@ -137,6 +147,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "log_level": log_level,
     "memory_picture": memory_picture,
     "number_text": number_text,
+    "outline": outline,
     "page_cells": page_cells,
     "percent": percent,
     "relative": relative,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from ...access.sealing import Sealer
-from ...deployments.actions import ask_deploy, ask_undeploy, forget
+from ...deployments.actions import ask_deploy
 from ...deployments.again import deploy_again, show_key
 from ...deployments.listing import ListedDeployment, list_deployments
 from ...deployments.live import LivePoint, live_points
@@ -15,6 +15,7 @@ from ...deployments.queries import deployment, log_lines
 from ...deployments.records import DeploymentDetail
 from ...deployments.requests import DeploymentKey, DeploymentLog, DeploymentRequest, StartedDeployment, UnloadRequest
 from ...deployments.snippets import Snippet, snippets
+from ...deployments.unloading import ask_undeploy, forget
 from ...paging import Paged
 from ..deployment_list import DeploymentsWanted
 from ..page import ListPage

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from ...access.sealing import Sealer
-from ...deployments.actions import ask_undeploy, forget
 from ...deployments.again import deploy_again, show_key
+from ...deployments.unloading import ask_undeploy, forget
 from ..page import Page
 from ..rendering import redirect
 from ..state import state_of

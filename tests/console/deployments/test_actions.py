@@ -13,8 +13,9 @@ from sqlalchemy import select, update
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.deployments.actions import ask_deploy, ask_undeploy, forget
+from roundhouse.console.deployments.actions import ask_deploy
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
+from roundhouse.console.deployments.unloading import ask_undeploy, forget
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
 from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job, Worker
 from roundhouse.errors import UsageError
@@ -113,6 +114,25 @@ def test_stopping_cancels_the_start_and_asks_once(ready: Database) -> None:
         assert session.get_one(Job, job_id).state == "cancelled"
         assert session.get_one(Job, first).payload == {"deployment_id": id_, "drain_s": 60}
         assert [entry.action for entry in session.scalars(select(AuditEntry))] == ["deployment.start", "deployment.stop"]
+
+
+def test_the_same_key_gives_the_same_end_after_it_has_come_and_forgetting_twice_is_no_error(ready: Database) -> None:
+    id_, _ = deploy(ready)
+    with ready.writing() as session:
+        job = ask_undeploy(session, OPERATOR, id_, idempotency_key="k")
+        session.get_one(Deployment, id_).state = "stopped"
+        job.state = "succeeded"
+        assert ask_undeploy(session, OPERATOR, id_, idempotency_key="k") is job
+        for _ in range(2):
+            forget(session, OPERATOR, id_)
+            session.flush()
+        assert ask_undeploy(session, OPERATOR, id_, idempotency_key="k") is job
+        with pytest.raises(UsageError, match="'k' was used for another request"):
+            ask_undeploy(session, OPERATOR, id_, drain_s=60, idempotency_key="k")
+        with pytest.raises(NotFoundError):
+            forget(session, OPERATOR, "none")
+        actions = [entry.action for entry in session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
+    assert actions == ["deployment.start", "deployment.stop", "deployment.forget"]
 
 
 def test_what_cannot_be_stopped_or_forgotten_says_so(ready: Database) -> None:

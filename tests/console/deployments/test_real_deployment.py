@@ -23,10 +23,10 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.deployments.actions import ask_undeploy
 from roundhouse.console.deployments.observing import GONE
 from roundhouse.console.deployments.queries import deployment, samples
 from roundhouse.console.deployments.snippets import KEY_VARIABLE, snippets
+from roundhouse.console.deployments.unloading import ask_undeploy
 from roundhouse.console.deployments.watch import DeploymentWatch
 from roundhouse.console.supervisor.process import ALREADY_RUNNING, find, start
 from roundhouse.console.worker.kinds import deploy, undeploy

@@ -17,7 +17,7 @@ from sqlalchemy import URL
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.database.database import Database
-from roundhouse.console.deployments.actions import ask_undeploy
+from roundhouse.console.deployments.unloading import ask_undeploy
 from roundhouse.console.supervisor.process import find
 from roundhouse.console.worker.kinds import deploy, undeploy
 from roundhouse.errors import ServeError

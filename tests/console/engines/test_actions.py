@@ -12,6 +12,7 @@ from roundhouse.console.database.database import Database
 from roundhouse.console.engines.actions import ask_remove, ask_verify
 from roundhouse.console.errors import ConflictError, NotFoundError
 from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job
+from roundhouse.errors import UsageError
 
 ANN = Actor(1, "ann", "operator", "browser", "127.0.0.1")
 
@@ -42,6 +43,19 @@ def test_a_key_that_was_used_gets_its_job_after_it_has_ended(database: Database)
         assert ask_verify(session, ANN, ID, key="k") == [job]
         assert ask_verify(session, ANN, ID, key="another") != [job]
         assert len(session.scalars(select(AuditEntry)).all()) == 2
+
+
+def test_a_removal_asked_for_again_with_its_key_gets_its_job_when_nothing_is_left(database: Database) -> None:
+    with database.writing() as session:
+        add_built(session)
+        jobs = ask_remove(session, ANN, ID, key="k")
+        jobs[0].state = "succeeded"
+        session.query(EngineReplica).delete()
+        assert ask_remove(session, ANN, ID, key="k") == jobs
+        with pytest.raises(UsageError, match="was used for another request"):
+            ask_verify(session, ANN, ID, key="k")
+        with pytest.raises(ConflictError, match="no host"):
+            ask_remove(session, ANN, ID, key="K")
 
 
 def test_one_copy_can_be_asked_for(database: Database) -> None:

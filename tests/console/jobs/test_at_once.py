@@ -7,14 +7,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from built import ID, PLACE, add_built
+from deploying import in_a_thread, wait_for
 from populated import add_worker
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.sealing import Sealer
+from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
+from roundhouse.console.deployments.unloading import ask_undeploy
 from roundhouse.console.drills.actions import ask_drill
 from roundhouse.console.drills.records import DrillWish
 from roundhouse.console.engines.actions import ask_verify
@@ -82,3 +85,29 @@ def test_one_key_is_one_job_and_one_entry_in_the_audit_log(database: Database) -
     assert len(set(map(str, answers))) == 1
     with database.reading() as session:
         assert len(session.scalars(select(AuditEntry)).all()) == 1
+
+
+def test_unloading_while_a_worker_takes_the_start(database: Database) -> None:
+    """The worker has the job's row and goes on to the deployment's, as who unloads does."""
+    with_engine(database)
+    (id_,) = {answer for answer in at_once(database, deploy("a key of mine")) if isinstance(answer, str)}
+
+    def unload() -> None:
+        with database.writing() as session:
+            ask_undeploy(session, ANN, id_)
+
+    with database.writing() as session:
+        start = session.scalars(select(Job).with_for_update()).one()
+        unloading = in_a_thread(unload)
+        if session.get_bind().dialect.name == "postgresql":
+            held_up = text(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            )
+            wait_for(lambda: bool(session.scalar(held_up)), "who unloads waits for the worker")
+        start.state, start.lease_until = "running", utc_now()
+        session.scalars(select(Deployment).with_for_update()).one()
+    unloading.join()
+    with database.reading() as session:
+        jobs = session.scalars(select(Job).order_by(Job.id)).all()
+    told = [(job.kind, job.state, job.cancel_requested_at is not None) for job in jobs]
+    assert told == [("deploy", "running", True), ("undeploy", "queued", False)]

@@ -1,0 +1,83 @@
+"""Asking for the end of deployments, and forgetting those that have ended."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from roundhouse.errors import UsageError
+
+from ..access.actor import Actor
+from ..access.audit import audit
+from ..errors import ConflictError
+from ..jobs import cancel_job
+from ..jobs.asking import asked_before
+from ..models import LIVE_STATES, AuditEntry, Deployment, Job
+from .job import ask_job, lock_deployment, lock_jobs
+from .telling import tell
+
+__all__ = ["ask_undeploy", "forget"]
+
+_FORGET = "deployment.forget"
+
+
+def ask_undeploy(
+    session: Session, actor: Actor, deployment_id: str, *, drain_s: float = 5.0, idempotency_key: str | None = None
+) -> Job:
+    """Ask for a deployment's end; a start that is under way is cancelled. Who asks twice gets the job that is at it,
+    and with the same key that job after it has ended, too.
+
+    Args:
+        session: a writing transaction.
+        actor: who asks.
+        deployment_id: which.
+        drain_s: how long running requests may go on, in seconds, up to 600.
+        idempotency_key: the same for the same wish.
+
+    Raises:
+        ForbiddenError: this actor may not deploy.
+        NotFoundError: there is no such deployment.
+        ConflictError: it has ended.
+        UsageError: the time is out of range, or the key was used for another wish.
+    """
+    actor.require("deploy")
+    if not 0 <= drain_s <= 600:
+        raise UsageError("running requests may go on for 0 to 600 seconds")
+    payload = {"deployment_id": deployment_id, "drain_s": drain_s}
+    if (known := asked_before(session, actor, idempotency_key, "undeploy", payload)) is not None:
+        return known
+    jobs = lock_jobs(session, deployment_id)
+    row = lock_deployment(session, deployment_id)
+    if (at_it := next((job for job in jobs if job.kind == "undeploy"), None)) is not None:
+        return at_it
+    if row.state not in LIVE_STATES:
+        raise ConflictError(f"deployment {row.name} ({row.id}) has ended: {row.state}")
+    for job in jobs:
+        cancel_job(job)
+    tell(row, "stopping")
+    return ask_job(session, actor, row, "undeploy", idempotency_key, "deployment.stop", payload=payload)
+
+
+def forget(session: Session, actor: Actor, deployment_id: str) -> None:
+    """Remove a deployment that has ended from the lists, with its log. Its integrity events stay.
+
+    Asked again, it changes nothing.
+
+    Raises:
+        ForbiddenError: this actor may not deploy.
+        NotFoundError: there was no such deployment.
+        ConflictError: it has not ended.
+    """
+    actor.require("deploy")
+    if session.get(Deployment, deployment_id) is None and _was_forgotten(session, deployment_id):
+        return
+    row = lock_deployment(session, deployment_id)
+    if row.state in LIVE_STATES:
+        raise ConflictError(f"deployment {row.name} ({row.id}) is {row.state}", hint="Stop it first.")
+    session.delete(row)
+    audit(session, actor, _FORGET, "deployment", row.id, name=row.name)
+
+
+def _was_forgotten(session: Session, deployment_id: str) -> bool:
+    of_it = (AuditEntry.subject_kind == "deployment", AuditEntry.subject == deployment_id, AuditEntry.action == _FORGET)
+    return session.scalar(select(AuditEntry.id).where(*of_it).limit(1)) is not None
