@@ -123,12 +123,13 @@ class Worklist:
             journal.end_stages(session, claim, now)
 
     def give_back(self, claim: Claim) -> None:
-        """The worker ends before the job does: back in line, or interrupted.
+        """The worker is ended before the job is: back in line, however often that happens. Only deaths use attempts up.
 
         Raises:
             LeaseLostError: the claim is lost.
         """
         with self.holding(claim) as (session, job):
+            job.most_attempts += 1
             self._let_go(session, job, "its worker was ended")
 
     def give_up_abandoned(self) -> list[int]:

@@ -141,14 +141,14 @@ def test_a_worker_takes_only_the_kinds_that_it_asks_for(database: Database) -> N
 
 
 def test_what_a_worker_gives_back_is_no_longer_its_own(database: Database) -> None:
-    job = ask(database, most_attempts=2)
+    job = ask(database)
     worklist, worker = Worklist(database, lease=timedelta(seconds=1)), a_worker(database, "w")
-    for state in ("queued", "interrupted"):
+    for _ in range(3):
         claim = worklist.claim(worker)
         assert claim is not None
         worklist.give_back(claim)
         with database.reading() as session:
-            assert session.get_one(Job, job).state == state
+            assert session.get_one(Job, job).state == "queued"
         with pytest.raises(Exception, match="is no longer this worker's"):
             worklist.renew(claim)
 
