@@ -11,6 +11,7 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from .database.base import utc_now
+from .deployments.silence import is_silent
 from .jobs.liveness import is_alive
 from .models import LIVE_STATES, Deployment, DeploymentSample, IntegrityRecord, Job, Worker
 
@@ -66,7 +67,8 @@ def _workers(session: Session) -> tuple[Metric, ...]:
 
 def _deployments(session: Session) -> Metric:
     family = GaugeMetricFamily("roundhouse_deployments", "Deployments.", labels=("state",))
-    for state, count in session.execute(select(Deployment.state, func.count()).group_by(Deployment.state)):
+    state_now = case((is_silent(utc_now()), "silent"), else_=Deployment.state).label("state_now")
+    for state, count in session.execute(select(state_now, func.count()).select_from(Deployment).group_by("state_now")):
         family.add_metric((state,), count)
     return family
 

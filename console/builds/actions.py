@@ -12,6 +12,7 @@ from roundhouse.errors import PlanRefusedError, RoundhouseError, UsageError
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..database.database import Database
+from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
 from ..jobs.asking import ask_for, asked_before
@@ -98,6 +99,8 @@ def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:
     if job.state not in _LIVE:
         raise ConflictError(f"job {job_id} has ended: it is {job.state}")
     cancel_job(job)
+    if job.kind == "undeploy" and job.state == "cancelled":
+        unload_cancelled(session, job)
     audit(session, actor, "job.cancel", "job", str(job_id), kind=job.kind, name=job.subject)
     return job
 

@@ -16,6 +16,7 @@ from ..paging import Paged, PageOf, paged_rows
 from .records import DeploymentDetail, DeploymentRow, LogText, Rates, TimedSample
 from .samples import Sample
 from .settings import DeploymentSettings
+from .silence import has_worker
 
 __all__ = ["DeploymentFilter", "deployment", "deployments", "latest_samples", "log_lines", "samples"]
 
@@ -55,7 +56,8 @@ def deployments(session: Session, wanted: DeploymentFilter, page: PageOf) -> Pag
         places = (Deployment.name, Deployment.id, EngineRecord.name)
         query = query.where(or_(*(place.icontains(wanted.text, autoescape=True) for place in places)))
     rows, total = paged_rows(session, query, page)
-    items = tuple(DeploymentRow.of(row, name) for row, name in rows)
+    now = utc_now()
+    items = tuple(DeploymentRow.of(row, name, now) for row, name in rows)
     return Paged(items=items, total=total, page=page.number, size=page.size)
 
 
@@ -65,15 +67,17 @@ def deployment(session: Session, deployment_id: str) -> DeploymentDetail:
     Raises:
         NotFoundError: there is no such deployment.
     """
-    found = session.execute(_with_engine().where(Deployment.id == deployment_id)).one_or_none()
+    now = utc_now()
+    wanted = _with_engine().add_columns(has_worker(now)).where(Deployment.id == deployment_id)
+    found = session.execute(wanted).one_or_none()
     if found is None:
         raise NotFoundError(f"there is no deployment {deployment_id}")
     row, engine_name = found[0], found[1]
     latest = latest_samples(session, [row.id]).get(row.id)
-    now = utc_now()
     return DeploymentDetail.of(
         row,
         engine_name,
+        now,
         hint=row.hint,
         home=row.home,
         settings=DeploymentSettings.model_validate(row.settings),
@@ -81,6 +85,7 @@ def deployment(session: Session, deployment_id: str) -> DeploymentDetail:
         sample=latest[0] if latest else None,
         rates=latest[1] if latest else None,
         uptime_s=(now - row.ready_at).total_seconds() if row.state in ("ready", "unready") and row.ready_at else None,
+        has_worker=found[2],
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from ..models import LIVE_STATES, Deployment, DeploymentKind, DeploymentState
 from .samples import Sample
 from .settings import DeploymentSettings
+from .silence import was_silent
 
 __all__ = ["DeploymentDetail", "DeploymentRow", "LogText", "Rates", "TimedSample"]
 
@@ -38,17 +39,25 @@ class DeploymentRow(BaseModel):
     ended_at: datetime | None
     seen_at: datetime | None
     """When its host last told of it."""
+    silent: bool
+    """Whether that is a while ago: `state` is what was last known then."""
 
     @property
     def live(self) -> bool:
         """Whether there may be processes of it."""
         return self.state in LIVE_STATES
 
+    @property
+    def shown_state(self) -> str:
+        """The word that pages show."""
+        return "silent" if self.silent else self.state
+
     @classmethod
-    def of(cls, row: Deployment, engine_name: str, **more: Any) -> Self:
-        """From its row; ``more`` are the fields that a kind of record adds."""
+    def of(cls, row: Deployment, engine_name: str, now: datetime, **more: Any) -> Self:
+        """From its row, at this moment; ``more`` are the fields that a kind of record adds."""
         fields = {name: getattr(row, name) for name in DeploymentRow.model_fields if hasattr(row, name)}
-        return cls(**fields, engine_name=engine_name, openai=(row.endpoints or {}).get("openai"), **more)
+        openai = (row.endpoints or {}).get("openai")
+        return cls(**fields, engine_name=engine_name, silent=was_silent(row, now), openai=openai, **more)
 
 
 class TimedSample(BaseModel):
@@ -103,6 +112,8 @@ class DeploymentDetail(DeploymentRow):
     """Over about the last ten seconds."""
     uptime_s: float | None
     """Since it last became ready; None while it is not."""
+    has_worker: bool
+    """Whether a worker of its host and home is alive: nobody else can stop it, and without one it can be given up."""
 
 
 class LogText(BaseModel):

@@ -1,4 +1,4 @@
-"""Asking for the end of deployments, and forgetting those that have ended."""
+"""Asking for the end of deployments, and what is done with those that cannot end, or have ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from roundhouse.errors import UsageError
 
 from ..access.actor import Actor
 from ..access.audit import audit
+from ..database.base import utc_now
 from ..errors import ConflictError
 from ..jobs import cancel_job
 from ..jobs.asking import asked_before
 from ..models import LIVE_STATES, AuditEntry, Deployment, Job
 from .job import ask_job, lock_deployment, lock_jobs
+from .silence import has_worker
 from .telling import tell
 
-__all__ = ["ask_undeploy", "forget"]
+__all__ = ["ask_undeploy", "forget", "give_up", "unload_cancelled"]
 
 _FORGET = "deployment.forget"
 
@@ -56,6 +58,47 @@ def ask_undeploy(
         cancel_job(job)
     tell(row, "stopping")
     return ask_job(session, actor, row, "undeploy", idempotency_key, "deployment.stop", payload=payload)
+
+
+def unload_cancelled(session: Session, job: Job) -> None:
+    """A job that was to stop a deployment was cancelled before anybody took it: the deployment is as it was before.
+
+    What that was, its host knows best, and soon tells.
+    """
+    starting = any(each.kind == "deploy" for each in lock_jobs(session, job.deployment_id or ""))
+    row = session.scalar(select(Deployment).where(Deployment.id == job.deployment_id).with_for_update())
+    if row is None or row.state != "stopping":
+        return
+    if row.endpoints is not None:
+        tell(row, "unready", reason="its unloading was cancelled, and its host has not told since how it is")
+    elif row.seen_at is not None or starting:
+        tell(row, "starting")
+    else:
+        tell(row, "stopped", reason="its start was cancelled")
+
+
+def give_up(session: Session, actor: Actor, deployment_id: str) -> None:
+    """Count a deployment as dead that nobody can stop, as no worker of its host and home is alive. Its jobs are cancelled.
+
+    If it still runs there, the next worker of that home tells of it again. Asked again, it changes nothing.
+
+    Raises:
+        ForbiddenError: this actor may not deploy.
+        NotFoundError: there is no such deployment.
+        ConflictError: a worker there is alive, so that it can be unloaded.
+    """
+    actor.require("deploy")
+    jobs = lock_jobs(session, deployment_id)
+    row = lock_deployment(session, deployment_id)
+    if row.state not in LIVE_STATES:
+        return
+    if session.scalar(select(Deployment.id).where(Deployment.id == row.id, has_worker(utc_now()))) is not None:
+        raise ConflictError(f"a worker of {row.host} is alive, which can stop {row.name} ({row.id})", hint="Unload it.")
+    for job in jobs:
+        cancel_job(job)
+    audit(session, actor, "deployment.give-up", "deployment", row.id, name=row.name, host=row.host, state=row.state)
+    why = f"given up by {actor.name}: no worker of {row.host} was alive to stop it"
+    tell(row, "dead", reason=why, hint="If it still runs there, the next worker of its home tells of it again.")
 
 
 def forget(session: Session, actor: Actor, deployment_id: str) -> None:

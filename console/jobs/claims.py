@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from ..database.base import utc_now
 from ..database.database import Database
@@ -36,12 +36,17 @@ class Worklist:
     def claim(self, worker: Worker, kinds: Collection[JobKind] | None = None) -> Claim | None:
         """Take the oldest job that this worker can run; no other worker gets it.
 
+        One about a deployment waits until no other job is at it: a start that is cancelled ends before the unload begins.
+
         Args:
             worker: who takes it.
             kinds: only one of these kinds; None: any.
         """
         now = self._clock()
+        other = aliased(Job)
+        at_it = select(other.id).where(other.deployment_id == Job.deployment_id, other.state == "running").exists()
         can_run = [
+            ~at_it,
             or_(Job.target.is_(None), Job.target.in_(worker.targets)),
             or_(Job.host.is_(None), Job.host == worker.host),
             or_(Job.home.is_(None), Job.home == worker.home),
@@ -123,12 +128,13 @@ class Worklist:
             journal.end_stages(session, claim, now)
 
     def give_back(self, claim: Claim) -> None:
-        """The worker ends before the job does: back in line, or interrupted.
+        """The worker is ended before the job is: back in line, however often that happens. Only deaths use attempts up.
 
         Raises:
             LeaseLostError: the claim is lost.
         """
         with self.holding(claim) as (session, job):
+            job.most_attempts += 1
             self._let_go(session, job, "its worker was ended")
 
     def give_up_abandoned(self) -> list[int]:

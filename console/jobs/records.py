@@ -110,7 +110,7 @@ class JobAnswer(_Record):
 
     job: JobDetail
     waiting: str | None
-    """Why no worker that is there can run it, where that is so."""
+    """Why no worker has taken it, where that is known."""
 
 
 class LogAnswer(_Record):

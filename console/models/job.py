@@ -57,6 +57,7 @@ class Job(Base):
     attempt: Mapped[int] = mapped_column(default=0)
     """How often a worker took it."""
     most_attempts: Mapped[int] = mapped_column(default=1)
+    """One more for each time that a worker gave it back."""
     worker_id: Mapped[str | None] = mapped_column(ForeignKey("worker.id"))
     fence: Mapped[int] = mapped_column(default=0)
     """Grows each time a worker takes it: only the latest may report, and publish what it made."""

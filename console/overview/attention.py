@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from ..deployments.silence import is_silent
 from ..jobs.liveness import GONE_AFTER
 from ..models import Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job, JobKind, Worker
 from .records import AttentionItem, HostDisk
@@ -33,7 +34,7 @@ def needs_attention(session: Session, workers: list[Worker], now: datetime) -> t
     """
     found = [
         *_jobs(session, now),
-        *_deployments(session),
+        *_deployments(session, now),
         *_copies(session),
         *_events(session, now),
         *_workers(workers, now),
@@ -76,10 +77,23 @@ def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
         )
 
 
-def _deployments(session: Session) -> Iterator[AttentionItem]:
-    columns = (Deployment.id, Deployment.name, Deployment.state, Deployment.reason, Deployment.changed_at)
-    ended = select(*columns).where(Deployment.state.in_(("failed", "dead"))).order_by(Deployment.changed_at.desc())
-    for row in session.execute(ended.limit(_MOST)):
+def _deployments(session: Session, now: datetime) -> Iterator[AttentionItem]:
+    """Those that ended by themselves, and those of which nobody tells."""
+    names = ("id", "name", "state", "reason", "changed_at", "seen_at", "host")
+    columns = [getattr(Deployment, name) for name in names]
+    wanted = or_(Deployment.state.in_(("failed", "dead")), is_silent(now))
+    for row in session.execute(select(*columns).where(wanted).order_by(Deployment.changed_at.desc()).limit(_MOST)):
+        if row.state not in ("failed", "dead"):
+            yield AttentionItem(
+                key=f"deployment-{row.id}",
+                tone="warn",
+                what=f"Deployment {row.name} is silent",
+                detail=f"{row.host} tells nothing of it any more; it was {row.state}.",
+                at=row.seen_at,
+                href=f"/deployments/{row.id}",
+                to_do="look, give up",
+            )
+            continue
         yield AttentionItem(
             key=f"deployment-{row.id}",
             tone="bad",

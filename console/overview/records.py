@@ -26,6 +26,8 @@ class ServingRow(_Record):
     engine_name: str
     host: str
     state: DeploymentState
+    silent: bool
+    """Whether its host has told nothing for a while: `state` is what was last known."""
     reason: str | None
     """Why it does not answer."""
     tokens_per_s: float | None

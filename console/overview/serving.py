@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from ..deployments.records import Rates, TimedSample
 from ..deployments.samples import Sample
+from ..deployments.silence import was_silent
 from ..integrity.records import IntegrityTotals
 from ..models import LIVE_STATES, Deployment, DeploymentSample, EngineRecord
 from .records import ServingRow
@@ -63,6 +64,7 @@ def _row(row: Deployment, engine_name: str, samples: list[TimedSample], latest: 
         engine_name=engine_name,
         host=row.host,
         state=row.state,
+        silent=was_silent(row, now),
         reason=row.reason,
         tokens_per_s=None if rates is None else rates.generated_tokens,
         history=_history(samples),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ ALREADY_RUNNING = 3
 """The exit code of a supervisor that finds another one at its folder."""
 _POLL_S = 0.05
 _START_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 5.0
+"""Shorter than a job that is cancelled gets, before it is killed."""
 _NOT_ITS = ("ROUNDHOUSE_DATABASE", "ROUNDHOUSE_API_KEY", "ROUNDHOUSE_API_KEYS_FILE")
 """What a worker may have in its environment and a deployment has no business with."""
 
@@ -35,11 +38,15 @@ class Running:
     state: SupervisorState
 
 
-def start(folder: DeploymentFolder) -> Running:
+def start(folder: DeploymentFolder, stopping: threading.Event | None = None) -> Running | None:
     """Start the supervisor of a prepared folder, in a session of its own; or find the one that is at it.
 
+    Args:
+        folder: whose.
+        stopping: when it is set before the supervisor has begun, that is ended again.
+
     Returns:
-        As soon as it has the folder: it goes on starting for a while then.
+        As soon as it has the folder: it goes on starting for a while then. None when ``stopping`` was set before.
 
     Raises:
         ServeError: it ended at once.
@@ -76,6 +83,10 @@ def start(folder: DeploymentFolder) -> Running:
                 raise ServeError(state.reason or f"the supervisor ended: {state.state}", hint=state.hint)
             words = (path / "start-errors.txt").read_text(errors="replace").strip().splitlines()
             raise ServeError(f"the supervisor could not start: {words[-1] if words else f'exit code {code}'}")
+        if stopping is not None and stopping.is_set():
+            if code is None:
+                _end_child(pid)
+            return None
         time.sleep(_POLL_S)
     raise ServeError(f"the supervisor of {folder.deployment_id} has not begun within {_START_TIMEOUT_S:.0f} s")
 
@@ -148,6 +159,18 @@ def _signal(running: Running, number: signal.Signals) -> None:
 
 def _is_alive(pid: int, started: int) -> bool:
     return process_start(pid) == started
+
+
+def _end_child(pid: int) -> None:
+    """End a child of this process that nobody has waited for: its number is surely its own."""
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _END_TIMEOUT_S
+    while _exit_code(pid) is None:
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(_POLL_S)
 
 
 def _exit_code(pid: int) -> int | None:

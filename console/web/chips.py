@@ -48,6 +48,7 @@ CHIPS: dict[str, Chip] = {
     "disabled": Chip("quiet", "cancelled"),
     "interrupted": Chip("warn", "interrupted"),
     "unready": Chip("warn", "warning"),
+    "silent": Chip("warn", "dead"),
     "short": Chip("warn", "warning"),
     "refused": Chip("warn", "refused"),
     "failed": Chip("bad", "failed"),

@@ -11,7 +11,7 @@ name                                             labels                        w
 ``roundhouse_console_request_seconds``           method, route                 histogram: until the answer begins
 ``roundhouse_jobs``                              kind, state                   jobs
 ``roundhouse_workers``                           state                         workers that are alive, and that are gone
-``roundhouse_deployments``                       state                         deployments
+``roundhouse_deployments``                       state                         deployments; ``silent``: nobody tells of it
 ``roundhouse_integrity_events``                  kind                          rows that page checks stopped
 ``roundhouse_deployment_tag_mismatches``         deployment, name              of each running engine, since it began
 ``roundhouse_disk_free_bytes``                   host, home                    as the workers that are alive last said

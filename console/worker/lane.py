@@ -9,18 +9,13 @@ from roundhouse.build.store import EngineStore
 from roundhouse.build.workspace import remove_dead_builds
 
 from ..jobs import Worklist
-from ..models import JobKind, Worker
+from ..jobs.lanes import LANES
+from ..models import Worker
 from .attempt import Attempt
 from .periodic import Faults
 from .settings import WorkerSettings
 
-__all__ = ["LANES", "Lane", "remove_leftovers"]
-
-LANES: dict[str, tuple[JobKind, ...]] = {
-    "engines": ("build", "verify", "remove", "drill"),
-    "deployments": ("deploy", "undeploy"),
-}
-"""What is done side by side: somebody who deploys does not wait for a build."""
+__all__ = ["Lane", "remove_leftovers"]
 
 
 class Lane(threading.Thread):

@@ -12,9 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..database.schema import open_database
 from ..deployments.watch import DeploymentWatch
 from ..jobs import Worklist
+from ..jobs.lanes import LANES
 from ..jobs.liveness import HEARTBEAT
 from .inventory import Inventory
-from .lane import LANES, Lane, remove_leftovers
+from .lane import Lane, remove_leftovers
 from .periodic import Faults, Periodic
 from .registration import Registration
 from .settings import WorkerSettings

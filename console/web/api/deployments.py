@@ -15,7 +15,7 @@ from ...deployments.queries import deployment, log_lines
 from ...deployments.records import DeploymentDetail
 from ...deployments.requests import DeploymentKey, DeploymentLog, DeploymentRequest, StartedDeployment, UnloadRequest
 from ...deployments.snippets import Snippet, snippets
-from ...deployments.unloading import ask_undeploy, forget
+from ...deployments.unloading import ask_undeploy, forget, give_up
 from ...paging import Paged
 from ..deployment_list import DeploymentsWanted
 from ..page import ListPage
@@ -76,6 +76,16 @@ def unload(
     with state_of(request).database.writing() as session:
         job = ask_undeploy(session, actor, deployment_id, drain_s=drain_s, idempotency_key=idempotency_key)
         return _started(response, deployment_id, job.id)
+
+
+@router.post("/{deployment_id}/give-up")
+def let_go(request: Request, actor: Deployer, deployment_id: DeploymentId) -> DeploymentDetail:
+    """Count a deployment as dead that nobody can stop, as no worker of its host and home is alive."""
+    database = state_of(request).database
+    with database.writing() as session:
+        give_up(session, actor, deployment_id)
+    with database.reading() as session:
+        return deployment(session, deployment_id)
 
 
 @router.post("/{deployment_id}/redeploy", status_code=202)

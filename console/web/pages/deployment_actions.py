@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from ...access.sealing import Sealer
 from ...deployments.again import deploy_again, show_key
-from ...deployments.unloading import ask_undeploy, forget
+from ...deployments.unloading import ask_undeploy, forget, give_up
 from ..page import Page
 from ..rendering import redirect
 from ..state import state_of
@@ -44,6 +44,14 @@ def redeploy(request: Request, actor: Deployer, deployment_id: str, idempotency_
         row, _ = deploy_again(session, actor, deployment_id, sealer, idempotency_key=idempotency_key or None)
         made = row.id
     return redirect(f"/deployments/{made}", flash="It is being deployed, with the settings that it had.")
+
+
+@router.post("/give-up")
+def let_go(request: Request, actor: Deployer, deployment_id: str) -> Response:
+    """Count one that nobody can stop as dead."""
+    with state_of(request).database.writing() as session:
+        give_up(session, actor, deployment_id)
+    return redirect(f"/deployments/{deployment_id}", flash="It was given up.")
 
 
 @router.post("/forget")

@@ -94,11 +94,13 @@ def _now(session: Session, found: DeploymentDetail) -> dict[str, Any]:
         "deployment": found,
         "shape": _shape(found),
         "jobs": jobs,
+        "unloading": at_it is not None and at_it.kind == "undeploy",
         "waits": None if at_it is None else why_waiting(session, at_it),
         "events": events(session, EventFilter(deployment=found.id), _FEW),
     }
 
 
 def _shape(found: DeploymentDetail) -> str:
-    """Which parts its page has: those for one that is there, and those for one that has answered."""
-    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}"
+    """Which parts its page has: those for one that is there, for one that has answered, and for one that can be given up."""
+    left = "-left" if found.live and not found.has_worker else ""
+    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}{left}"

@@ -50,7 +50,7 @@ def run(task: Task) -> dict[str, Any]:
         with task.stage("prepare", "look at the engine, write down what to run"):
             logged = _prepare(task, id_, folder)
         with task.stage("start", "start its supervisor"):
-            start(folder)
+            start(folder, task.stopping)
         with task.stage("ready", "start Triton, load the engine, wait until it answers"):
             said = _follow(task, folder, logged)
     except TaskStoppedError:

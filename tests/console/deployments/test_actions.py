@@ -11,11 +11,12 @@ from pydantic import SecretStr
 from sqlalchemy import select, update
 
 from roundhouse.build.home import Home
+from roundhouse.console.builds.actions import ask_cancel
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
-from roundhouse.console.deployments.unloading import ask_undeploy, forget
+from roundhouse.console.deployments.unloading import ask_undeploy, forget, give_up
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
 from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job, Worker
 from roundhouse.errors import UsageError
@@ -133,6 +134,44 @@ def test_the_same_key_gives_the_same_end_after_it_has_come_and_forgetting_twice_
             forget(session, OPERATOR, "none")
         actions = [entry.action for entry in session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
     assert actions == ["deployment.start", "deployment.stop", "deployment.forget"]
+
+
+def test_one_that_nobody_can_stop_is_given_up(ready: Database) -> None:
+    id_, start = deploy(ready)
+    with ready.writing() as session:
+        stop = ask_undeploy(session, OPERATOR, id_).id
+        with pytest.raises(ConflictError, match="a worker of here is alive"):
+            give_up(session, OPERATOR, id_)
+        with pytest.raises(ForbiddenError):
+            give_up(session, VIEWER, id_)
+        session.execute(update(Worker).values(seen_at=utc_now() - timedelta(minutes=5)))
+        for _ in range(2):
+            give_up(session, OPERATOR, id_)
+    with ready.reading() as session:
+        row = session.get_one(Deployment, id_)
+        assert (row.state, row.reason) == ("dead", "given up by olga: no worker of here was alive to stop it")
+        assert [session.get_one(Job, job).state for job in (start, stop)] == ["cancelled", "cancelled"]
+        actions = [entry.action for entry in session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
+    assert actions == ["deployment.start", "deployment.stop", "deployment.give-up"]
+
+
+@pytest.mark.parametrize(
+    ("known", "state"),
+    [
+        ({"seen_at": None}, "stopped"),
+        ({"seen_at": utc_now()}, "starting"),
+        ({"endpoints": {"openai": "http://here/v1"}}, "unready"),
+    ],
+)
+def test_cancelling_the_end_sets_it_back(ready: Database, known: dict[str, object], state: str) -> None:
+    id_, _ = deploy(ready)
+    with ready.writing() as session:
+        session.execute(update(Deployment).values(**known))
+        stop = ask_undeploy(session, OPERATOR, id_).id
+    with ready.writing() as session:
+        ask_cancel(session, OPERATOR, stop)
+    with ready.writing() as session:
+        assert session.get_one(Deployment, id_).state == state
 
 
 def test_what_cannot_be_stopped_or_forgotten_says_so(ready: Database) -> None:

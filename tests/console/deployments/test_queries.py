@@ -128,7 +128,7 @@ def test_one_is_shown_with_what_it_counts(filled: Database) -> None:
     assert found.rates.generated_tokens == 10.0
     assert found.sample is not None
     assert found.sample.values.pages_free == 9
-    assert 3500 < (found.uptime_s or 0) < 3900
+    assert (found.uptime_s or 0) > 3500
     with filled.reading() as session:
         failed = deployment(session, f"{2:08x}")
         with pytest.raises(NotFoundError, match="there is no deployment none"):

@@ -131,6 +131,36 @@ def test_why_a_job_waits(database: Database) -> None:
     assert waits(database, tensorrt) is None
 
 
+def test_a_job_waits_behind_those_that_keep_every_able_worker_busy(database: Database) -> None:
+    worklist, one, two = Worklist(database), a_worker(database, "one"), a_worker(database, "two")
+    a_worker(database, "unable", targets=())
+    first, second, third = (ask(database, subject=name, target="torch") for name in ("a", "b", "c"))
+    claim = worklist.claim(one)
+    assert waits(database, third) is None, "another worker is free"
+    worklist.claim(two)
+    assert waits(database, third) == f"It waits behind job {first} (build a)."
+    assert waits(database, ask(database, kind="undeploy")) is None, "that is another lane"
+    assert claim is not None
+    worklist.end(claim, "succeeded")
+    assert (second, waits(database, third)) == (second, None)
+
+
+def test_an_unload_waits_for_the_start_of_its_deployment_and_for_no_other(database: Database) -> None:
+    worklist, worker = Worklist(database), a_worker(database, "w")
+    start = ask(database, kind="deploy", deployment_id="a")
+    claim = worklist.claim(worker, ["deploy"])
+    its_end, another = ask(database, kind="undeploy", deployment_id="a"), ask(database, kind="undeploy", deployment_id="b")
+    assert waits(database, its_end) == f"It waits until job {start} has ended, which is at the same deployment (deploy)."
+    taken = worklist.claim(worker, ["undeploy"])
+    assert taken is not None
+    assert taken.job_id == another
+    assert claim is not None
+    worklist.end(claim, "cancelled")
+    taken = worklist.claim(worker, ["undeploy"])
+    assert taken is not None
+    assert taken.job_id == its_end
+
+
 def test_a_worker_takes_only_the_kinds_that_it_asks_for(database: Database) -> None:
     ask(database)
     deploy = ask(database, kind="deploy")
@@ -141,14 +171,14 @@ def test_a_worker_takes_only_the_kinds_that_it_asks_for(database: Database) -> N
 
 
 def test_what_a_worker_gives_back_is_no_longer_its_own(database: Database) -> None:
-    job = ask(database, most_attempts=2)
+    job = ask(database)
     worklist, worker = Worklist(database, lease=timedelta(seconds=1)), a_worker(database, "w")
-    for state in ("queued", "interrupted"):
+    for _ in range(3):
         claim = worklist.claim(worker)
         assert claim is not None
         worklist.give_back(claim)
         with database.reading() as session:
-            assert session.get_one(Job, job).state == state
+            assert session.get_one(Job, job).state == "queued"
         with pytest.raises(Exception, match="is no longer this worker's"):
             worklist.renew(claim)
 

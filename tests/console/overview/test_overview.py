@@ -151,6 +151,16 @@ def test_deployments_that_ended_by_themselves_and_events_need_attention(database
     assert found["integrity"].what.startswith("1 row was")
 
 
+def test_a_deployment_of_which_nobody_tells_needs_attention(database: Database) -> None:
+    with database.writing() as session:
+        add_deployment(session, "aaaaaaaa", name="near")
+        add_deployment(session, "bbbbbbbb", name="far", host="gone", seen_at=utc_now() - timedelta(minutes=5))
+    found = look(database)
+    assert [(row.name, row.silent) for row in found.serving] == [("far", True), ("near", False)]
+    (item,) = found.attention
+    assert (item.what, item.tone, item.href) == ("Deployment far is silent", "warn", "/deployments/bbbbbbbb")
+
+
 def test_workers_that_are_gone_and_disks_that_are_full_need_attention(database: Database) -> None:
     long_ago = utc_now() - timedelta(hours=1)
     with database.writing() as session:

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deploying import wait_for
+from deploying import in_a_thread, wait_for
 
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
@@ -160,6 +161,27 @@ def test_it_outlives_who_started_it_and_its_tether(folder: DeploymentFolder, tmp
     assert running.pid == pid
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not folder.is_watched, "it is gone")
+
+
+def test_one_that_is_to_stop_before_it_has_begun_is_ended(
+    folder: DeploymentFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, mark = tmp_path / "slow", tmp_path / "pid"
+    slow.mkdir()
+    beginning = f"import os, pathlib, time\nfile = pathlib.Path({str(mark)!r})\n"
+    beginning += (
+        "file.with_suffix('.new').write_text(str(os.getpid()))\nfile.with_suffix('.new').rename(file)\ntime.sleep(600)\n"
+    )
+    (slow / "sitecustomize.py").write_text(beginning)
+    monkeypatch.setenv("PYTHONPATH", f"{slow}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    stopping, started = threading.Event(), []
+    starting = in_a_thread(lambda: started.append(start(folder, stopping)))
+    wait_for(mark.exists, "its process is there")
+    stopping.set()
+    starting.join()
+    assert started == [None]
+    assert process_start(int(mark.read_text())) is None
+    assert not folder.is_watched
 
 
 def test_only_folders_of_deployments_are_listed(folder: DeploymentFolder, tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import pytest
 from browsing import ORIGIN, Browser, BrowserMaker
 from counting import count_queries
 from deployed import HOST, add_deployment, add_engine, add_lines, add_replica, add_samples
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import AuditEntry, Deployment, Job
+from roundhouse.console.jobs import NewJob, enqueue
+from roundhouse.console.models import AuditEntry, Deployment, Job, Worker
 
 FRONT = "http://127.0.0.1:9000/v1"
 
@@ -76,11 +77,34 @@ def test_every_state_is_shown_with_its_reason(browser: BrowserMaker, database: D
     ended = utc_now() if state in ("failed", "dead", "stopped") else None
     endpoints = None if state in ("starting", "failed") else FRONT
     add_one(database, state=state, reason="said why", ended_at=ended, openai=endpoints, samples=False)
-    answer = browser("operator").get("/deployments/aaaaaaaa")
+    operator = browser("operator")
+    answer = operator.get("/deployments/aaaaaaaa")
     assert answer.status_code == 200
     assert ("said why" in answer.text) == (state not in ("starting", "stopping"))
     assert ("/redeploy" in answer.text) == (ended is not None)
-    assert ("/unload" in answer.text) == (ended is None and state != "stopping")
+    assert ("/unload" in answer.text) == (ended is None)
+    assert "/give-up" not in answer.text
+    with database.writing() as session:
+        enqueue(session, NewJob("undeploy", "tiny", deployment_id="aaaaaaaa"))
+    assert "/unload" not in operator.get("/deployments/aaaaaaaa").text
+
+
+def test_one_whose_host_is_gone_is_shown_silent_and_can_be_given_up(browser: BrowserMaker, database: Database) -> None:
+    gone = utc_now() - timedelta(days=3)
+    add_one(database, samples=False, seen_at=gone)
+    operator = browser("operator")
+    assert "Its host tells nothing of it" in operator.get("/deployments/aaaaaaaa").text
+    assert operator.submit("/deployments/aaaaaaaa/give-up").status_code == 409
+    with database.writing() as session:
+        session.execute(update(Worker).values(seen_at=gone))
+    assert "/give-up" in operator.get("/deployments/aaaaaaaa").text
+    assert "/give-up" not in browser("viewer").get("/deployments/aaaaaaaa").text
+    assert operator.get("/deployments/aaaaaaaa/now?shape=live-known").headers["hx-refresh"] == "true"
+    assert "silent" in operator.get("/deployments").text
+    operator.submit("/deployments/aaaaaaaa/give-up")
+    text = operator.get("/deployments/aaaaaaaa").text
+    assert "no worker of" in text
+    assert "/forget" in text
 
 
 def test_what_follows_the_page_is_loaded_anew_only_when_its_shape_changes(browser: BrowserMaker, database: Database) -> None:

@@ -61,6 +61,8 @@ def test_a_token_of_a_viewer_reads_what_the_database_knows(browser: BrowserMaker
     browser("viewer")
     fill(database)
     with database.writing() as session:
+        add_deployment(session, "silent", engine_id=f"{0:016x}", seen_at=utc_now() - timedelta(minutes=5))
+        add_deployment(session, "stopped", engine_id=f"{0:016x}", state="stopped", seen_at=utc_now() - timedelta(minutes=5))
         owner = session.scalars(select(User)).one()
         _, secret = add_token(session, owner.id, "prometheus", ["read"], None)
     assert browser().get("/metrics", follow_redirects=False).status_code == 303
@@ -71,6 +73,7 @@ def test_a_token_of_a_viewer_reads_what_the_database_knows(browser: BrowserMaker
     assert found[named("roundhouse_workers", state="alive")] == 1
     assert found[named("roundhouse_workers", state="gone")] == 1
     assert found[named("roundhouse_deployments", state="ready")] == 1
+    assert found[named("roundhouse_deployments", state="silent")] == 1
     assert found[named("roundhouse_integrity_events", kind="tag")] == 1
     assert found[named("roundhouse_deployment_tag_mismatches", deployment="00000000", name="chat-0")] == 3
     assert found[named("roundhouse_disk_free_bytes", host="gpu-0", home="/srv/roundhouse")] == 2**40

@@ -90,17 +90,14 @@ def test_a_deployment_does_not_wait_for_a_build(bench: Bench) -> None:
 @on_sqlite
 def test_the_end_of_a_worker_gives_its_jobs_back(bench: Bench) -> None:
     end = bench.start()
-    again = bench.ask(payload={"do": "wait"}, most_attempts=2)
-    bench.at_stage(again, "waiting")
+    job = bench.do("wait")
+    bench.at_stage(job, "waiting")
     end()
-    assert (bench.look(again).state, bench.children()) == ("queued", [])
-    bench.cancel(again)
+    assert (bench.look(job).state, bench.children()) == ("queued", [])
     end = bench.start()
-    once = bench.do("wait")
-    bench.at_stage(once, "waiting")
-    end()
-    job = bench.look(once)
-    assert (job.state, job.error, job.hint) == ("interrupted", "its worker was ended", "It can be tried again.")
+    bench.at_stage(job, "waiting", attempt=2)
+    bench.cancel(job)
+    assert bench.ended(job).state == "cancelled"
 
 
 def test_a_claim_that_lost_its_lease_publishes_nothing(bench: Bench, tmp_path: Path) -> None:
