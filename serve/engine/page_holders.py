@@ -88,9 +88,11 @@ class _HolderSets:
         self._of_page = np.full(pages, -1, dtype=np.int64)
         self._sets: list[tuple[int, str]] = []
         """The set before (−1: nobody), and who came to it."""
+        self._order: dict[str, int] = {}
 
     def add(self, request_id: str, pages: _Int) -> None:
         """A request holds these pages."""
+        self._order.setdefault(request_id, len(self._order))
         before = self._of_page[pages]
         for found in np.unique(before).tolist():
             self._of_page[pages[before == found]] = len(self._sets)
@@ -101,17 +103,22 @@ class _HolderSets:
         keys = 2 * (self._of_page + 1) + cached
         there = np.zeros(2 * (len(self._sets) + 1), dtype=np.bool_)
         there[keys] = True
-        there[0] = False
-        places = np.where(there, np.cumsum(there) - 1, -1)
-        return places[keys], [self._group(*divmod(key, 2)) for key in np.flatnonzero(there).tolist()]
+        places = np.full(len(there), -1, dtype=np.int64)
+        found: dict[tuple[tuple[str, ...], bool], int] = {}
+        for key in np.flatnonzero(there).tolist():
+            if key:  # several answers of a request may have made several sets of the same requests
+                group = (self._requests(key // 2), bool(key % 2))
+                places[key] = found.setdefault(group, len(found))
+        named = [HolderGroup(list(who[:_MOST_NAMED]), max(0, len(who) - _MOST_NAMED), cache) for who, cache in found]
+        return places[keys], named
 
-    def _group(self, number: int, prefix_cache: int) -> HolderGroup:
-        requests: dict[str, None] = {}
+    def _requests(self, number: int) -> tuple[str, ...]:
+        """The requests of a set, in the order in which they came."""
+        requests = set()
         while number:
             number, request_id = self._sets[number - 1][0] + 1, self._sets[number - 1][1]
-            requests[request_id] = None
-        names = list(requests)[::-1]
-        return HolderGroup(names[:_MOST_NAMED], max(0, len(names) - _MOST_NAMED), bool(prefix_cache))
+            requests.add(request_id)
+        return tuple(sorted(requests, key=self._order.__getitem__))
 
 
 def _columns(grants: Sequence[Grant]) -> tuple[_Int, _Int]:
