@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .chips import chip
-from .drawing import memory_picture, page_cells, spark_line, stage_bars
+from .drawing import memory_picture, page_shapes, spark_line, stage_bars
 
 __all__ = [
     "FILTERS",
@@ -137,7 +137,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "log_level": log_level,
     "memory_picture": memory_picture,
     "number_text": number_text,
-    "page_cells": page_cells,
+    "page_shapes": page_shapes,
     "percent": percent,
     "relative": relative,
     "short_id": short_id,
