@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +12,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict
 
 from .question import Question
-from .upstream import Upstream
+from .upstream import Upstream, tls
 
 __all__ = ["Done", "Part", "Problem", "Words", "answer"]
 
@@ -63,7 +61,7 @@ async def answer(upstream: Upstream, question: Question) -> AsyncGenerator[Part,
     timeout = httpx.Timeout(_SILENCE_S, connect=_CONNECT_S)
     asked = time.monotonic()  # the front begins its answer only with the first piece
     # No proxy of the environment: the address is one of our own hosts'.
-    async with httpx.AsyncClient(verify=_tls(), timeout=timeout, trust_env=False) as client:
+    async with httpx.AsyncClient(verify=tls(), timeout=timeout, trust_env=False) as client:
         try:
             async with client.stream("POST", f"{upstream.url}/{route}", json=body, headers=headers) as response:
                 if response.status_code != HTTPStatus.OK:
@@ -150,9 +148,3 @@ def _message(body: bytes) -> str:
         return str(json.loads(body)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return ""
-
-
-@lru_cache
-def _tls() -> ssl.SSLContext:
-    """Made once: reading certificates takes longer than a short answer."""
-    return ssl.create_default_context()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -16,7 +18,7 @@ from ..access.sealing import Sealer
 from ..errors import ConflictError, NotFoundError
 from ..models import LIVE_STATES, Deployment
 
-__all__ = ["Choice", "Upstream", "choice_of", "choices", "find_upstream"]
+__all__ = ["Choice", "Upstream", "choice_of", "choices", "find_upstream", "tls"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,12 @@ def find_upstream(session: Session, deployment_id: str, home: Home) -> Upstream:
         )
     key = Sealer.of(home).open(found.sealed).get("api_key") if found.sealed else None
     return Upstream(found.id, found.name, url, bool(found.endpoints["chat"]), key)
+
+
+@lru_cache
+def tls() -> ssl.SSLContext:
+    """For whoever asks them. Made once: reading certificates takes longer than a short answer."""
+    return ssl.create_default_context()
 
 
 def _choice(found: Deployment) -> Choice:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Literal, Protocol
+from itertools import accumulate, groupby
+from typing import Protocol
 
-__all__ = ["Memory", "MemoryPart", "PageCells", "Spark", "StageBar", "memory_picture", "page_cells", "spark_line", "stage_bars"]
+__all__ = [
+    "Memory",
+    "MemoryPart",
+    "PageShape",
+    "Spark",
+    "StageBar",
+    "memory_picture",
+    "page_shapes",
+    "spark_line",
+    "stage_bars",
+]
 
-PageKind = Literal["quarantined", "shared", "in_use", "free"]
-PAGE_KINDS: tuple[PageKind, ...] = ("in_use", "shared", "quarantined", "free")
-_CELLS_AT_MOST = 1024
 _LEAST_BAR = 0.6
 """Percent: what took no time is still seen."""
 
@@ -103,23 +110,43 @@ def stage_bars(stages: Sequence[StageLike]) -> list[StageBar]:
     return bars
 
 
+class CellLike(Protocol):
+    """What a page map needs to know of a cell."""
+
+    @property
+    def state(self) -> str:
+        """``used``, ``shared``, ``quarantined`` or ``free``."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What to say of it."""
+        ...
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is the one that is asked about."""
+        ...
+
+
 @dataclass(frozen=True)
-class PageCells:
-    """A page map's cells in their order, and for how many pages each stands."""
+class PageShape:
+    """Cells that follow one another and say the same, drawn as one."""
 
-    cells: tuple[tuple[PageKind, str], ...]
-    """Kind, and what to say of it."""
-    pages_per_cell: int
+    state: str
+    text: str
+    marked: bool
+    path: str
+    """Of an SVG whose cells take 10 × 10."""
 
 
-def page_cells(counts: Mapping[str, int]) -> PageCells:
-    """Cells for a pool of which only counts are known, by kind: ``in_use``, ``shared``, ``quarantined``, ``free``."""
-    total = sum(counts.get(kind, 0) for kind in PAGE_KINDS)
-    per_cell = max(1, -(-total // _CELLS_AT_MOST))
-    cells: list[tuple[PageKind, str]] = []
-    for kind in PAGE_KINDS:
-        cells += [(kind, kind.replace("_", " "))] * -(-counts.get(kind, 0) // per_cell)
-    return PageCells(tuple(cells), per_cell)
+def page_shapes(cells: Iterable[CellLike], across: int) -> list[PageShape]:
+    """Lay cells out in rows of so many."""
+    alike = groupby(enumerate(cells), key=lambda each: (each[1].state, each[1].text, each[1].marked))
+    return [
+        PageShape(*what, "".join(f"M{index % across * 10 + 1} {index // across * 10 + 1}h8v8h-8z" for index, _ in of_one))
+        for what, of_one in alike
+    ]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..database.clock import utc_now
 from .chips import chip
-from .drawing import memory_picture, page_cells, spark_line, stage_bars
+from .drawing import memory_picture, page_shapes, spark_line, stage_bars
 
 __all__ = [
     "FILTERS",
@@ -148,7 +148,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "memory_picture": memory_picture,
     "number_text": number_text,
     "outline": outline,
-    "page_cells": page_cells,
+    "page_shapes": page_shapes,
     "percent": percent,
     "relative": relative,
     "short_id": short_id,

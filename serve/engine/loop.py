@@ -19,6 +19,7 @@ from .batch import StepBatch
 from .guides import GuideCompiler
 from .integrity import Integrity, IntegrityEvent, Mismatch, create_integrity, mismatch_error
 from .live import LiveRequests
+from .page_holders import PageHolders
 from .pool import PagePool
 from .progress import append_token
 from .request import Output, Request
@@ -146,6 +147,10 @@ class EngineLoop:
             ttft=self._live.ttft.snapshot(),
             inter_token=self._live.inter_token.snapshot(),
         )
+
+    def page_holders(self) -> PageHolders:
+        """Who holds each page, as of now: meant for the moments between steps at which somebody asks."""
+        return self._scheduler.page_holders()
 
     def prepare(self) -> None:
         """Do what takes a second and would otherwise hold up the first request that needs it."""

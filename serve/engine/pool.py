@@ -59,6 +59,17 @@ class PagePool:
         """Pages with at least one holder."""
         return self.pages - self.free - self.quarantined
 
+    def states(self, cached: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+        """What has become of each page, uint8 [P], as places in :data:`roundhouse.serve.page_map.PAGE_STATES`.
+
+        Args:
+            cached: bool [P], pages that the prefix cache holds: one that nobody else holds counts as shared.
+        """
+        states = np.minimum(self._holders, 2).astype(np.uint8)
+        states[cached & (self._holders == 1)] = 2
+        states[list(self._quarantined)] = 3
+        return states
+
     def is_held_once(self, page: int) -> bool:
         """Whether a page has one holder only."""
         return bool(self._holders[page] == 1)

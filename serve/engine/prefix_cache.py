@@ -16,6 +16,7 @@ from hashlib import blake2b
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from roundhouse.errors import ServeError
 
@@ -60,6 +61,11 @@ class PrefixCache:
     def evictable(self) -> int:
         """Pages that nobody but the cache holds."""
         return self._pool.held_once(self._is_cached)
+
+    @property
+    def pages(self) -> npt.NDArray[np.bool_]:
+        """Which pages the cache holds: bool [P]."""
+        return self._is_cached
 
     def grants(self) -> Iterator[Grant]:
         """What the cache holds."""

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from .batch import StepBatch, make_batch
 from .integrity import NO_HISTORY, PageHistory
+from .page_holders import PageHolders, page_holders
 from .pool import Grant, PagePool
 from .prefix_cache import PrefixCache
 from .sequence import Sequence
@@ -137,6 +138,11 @@ class Scheduler:
             ServeError: naming every violation.
         """
         self.pool.check_integrity(self._holders())
+
+    def page_holders(self) -> PageHolders:
+        """Who holds each page now."""
+        live = ((sequence.request_id, sequence.grants) for sequence in (*self.running, *self.waiting))
+        return page_holders(self.pool, live, self.cache.pages)
 
     def _holders(self) -> Iterable[Iterable[Grant]]:
         yield from (sequence.grants for sequence in (*self.running, *self.waiting))

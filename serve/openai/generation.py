@@ -58,6 +58,14 @@ class Generator(Protocol):
         """Why requests should not be sent now, or None when they may."""
         ...
 
+    async def pages(self) -> bytes:
+        """Who holds each KV page now: a :class:`roundhouse.serve.page_map.PageMap` as JSON.
+
+        Raises:
+            ApiError: the engine does not say.
+        """
+        ...
+
     def generate(self, prompt: str | list[int], options: GenerationOptions, *, streaming: bool) -> AsyncGenerator[Piece, None]:
         """Yield all answers piece by piece, or each in one piece. Closing the generator cancels the request.
 

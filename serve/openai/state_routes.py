@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
+from .errors import ApiError
 from .served import ServedModel, model_named
 
 __all__ = ["add_state_routes"]
@@ -43,6 +44,17 @@ def add_state_routes(app: FastAPI, models: Mapping[str, ServedModel]) -> None:
         body: dict[str, Any] = {"status": "not ready" if problems else "ready"}
         body["chat"] = all(model.template.supported for model in models.values())
         return JSONResponse(body | {"reason": "; ".join(problems)}, 503) if problems else JSONResponse(body)
+
+    @app.get("/v1/pages")
+    async def pages(request: Request, model: str | None = None) -> Response:
+        """An addition: who holds each KV page of a model's engine."""
+        if model is None:
+            if len(models) > 1:
+                message = f"{len(models)} models are served here; name one of them: ?model=NAME"
+                raise ApiError(400, message, code="invalid_request", param="model")
+            model = next(iter(models))
+        model_named(model, models)
+        return Response(await request.app.state.generators[model].pages(), media_type="application/json")
 
     @app.get("/v1/models")
     async def list_models() -> dict[str, Any]:

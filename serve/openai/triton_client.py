@@ -25,6 +25,8 @@ from .triton_tensors import input_values, pieces_of
 __all__ = ["GenerationOptions", "Generator", "Piece", "TritonClient"]
 
 _ANSWER_TIMEOUT_S = 2.0
+_PAGES_TIMEOUT_S = 5.0
+"""A step may take a while, and it is answered between two."""
 _CHANNEL = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -53,6 +55,7 @@ class TritonClient:
         self._http = httpx.AsyncClient(timeout=_ANSWER_TIMEOUT_S, trust_env=False)
         self._client = InferenceServerClient(url, channel_args=_CHANNEL)
         self._leaving: set[asyncio.Task[None]] = set()
+        self._asking_pages: asyncio.Task[bytes] | None = None
         self._closed = False
 
     async def problem(self) -> str | None:
@@ -96,15 +99,40 @@ class TritonClient:
         if unfinished:
             raise ApiError(503, "Triton ended the stream before the answer was complete", code="unavailable")
 
+    async def pages(self) -> bytes:
+        """Who holds each KV page now, as JSON. Whoever asks while that is being asked gets the same answer.
+
+        Raises:
+            ApiError: the engine does not say, or not in time: it speaks between two steps.
+        """
+        if self._asking_pages is None or self._asking_pages.done():
+            self._asking_pages = asyncio.ensure_future(self._ask_pages())
+        try:
+            # Nobody's leaving ends the question: the others wait for it, and its stream is read to its end.
+            return await asyncio.wait_for(asyncio.shield(self._asking_pages), _PAGES_TIMEOUT_S)
+        except TimeoutError:
+            message = f"the engine has not said within {_PAGES_TIMEOUT_S:.0f} s who holds its pages"
+            raise ApiError(503, message, code="unavailable") from None
+
     async def close(self) -> None:
         """Close the connection. Requests that were left get a moment to end."""
         self._closed = True
+        if self._asking_pages is not None:
+            self._asking_pages.cancel()
         if self._leaving:
             _, pending = await asyncio.wait(self._leaving, timeout=_ANSWER_TIMEOUT_S)
             for task in pending:
                 task.cancel()
         await self._http.aclose()
         await self._client.close()
+
+    async def _ask_pages(self) -> bytes:
+        told: bytes | ApiError = ApiError(503, "Triton ended the stream before the answer", code="unavailable")
+        async for result, error in self._ask({"pages": True}, "pages"):
+            told = bytes(result.as_numpy("page_map")[0]) if error is None else self._error(error.message())
+        if isinstance(told, ApiError):
+            raise told
+        return told
 
     def _ask(self, values: dict[str, Any], request_id: str, session: str = "") -> ResultStream:
         request = {"model_name": self._model, "inputs": encode_inputs(values), "request_id": request_id}

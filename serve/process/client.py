@@ -15,25 +15,23 @@ from typing import TypeVar
 
 from roundhouse.errors import ServeError
 
+from ..engine.page_holders import PageHolders
 from ..engine.request import Failure, Output, Request
 from ..engine.status import Status
 from .connection import EngineConnection
 from .live import LiveRequests, OnOutput
-from .messages import Cancel, FromEngine, Outputs, Ready
+from .messages import Cancel, FromEngine, Outputs, Pages, Ready
 from .pacing import Pacer
-from .socket_folders import SocketFolders
+from .starting import LONGEST_DELAY_S, EngineStarter
 
-__all__ = ["EngineProcess", "restart_delay"]
+__all__ = ["EngineProcess", "OnPages"]
 
-_LONGEST_DELAY_S = 30.0
 _POLL_S = 0.1
 
+OnPages = Callable[[PageHolders | None], None]
+"""Gets who holds which page, or None when there is no process to say it."""
+
 T = TypeVar("T")
-
-
-def restart_delay(deaths: int) -> float:
-    """Seconds to wait before a restart after ``deaths`` quick deaths in a row: 1, 2, 4 … 30."""
-    return min(_LONGEST_DELAY_S, 2.0 ** (deaths - 1))
 
 
 class EngineProcess:
@@ -58,17 +56,17 @@ class EngineProcess:
         on_status: Callable[[Status], None] = lambda _: None,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._command = [python, "-P", "-m", "roundhouse.serve.process.main", "--engine", str(engine)]
-        self._command += ["--settings", overrides_json]
+        command = [python, "-P", "-m", "roundhouse.serve.process.main", "--engine", str(engine), "--settings", overrides_json]
         self._on_state = on_state
         self._on_status = on_status
         self._on_log = on_log
         self._lock = threading.Lock()
         self._live = LiveRequests()
+        self._asking_pages: list[OnPages] = []
         self._connection: EngineConnection | None = None
         """The process that takes requests; None while there is none."""
         self._stopping = threading.Event()
-        self._folders = SocketFolders()
+        self._starter = EngineStarter(command, self._stopping, self._log)
         self._receiver: threading.Thread | None = None
 
     @property
@@ -84,9 +82,9 @@ class EngineProcess:
             ServeError: it could not be run, or ended before that; the message holds its last line.
         """
         try:
-            connection, ready = self._run()
+            connection, ready = self._starter.start()
         except ServeError:
-            self._folders.remove()
+            self._starter.remove()
             raise
         self._attach(connection, ready)
         self._receiver = threading.Thread(target=self._keep_running, args=(connection,), name="engine-receiver", daemon=True)
@@ -120,6 +118,19 @@ class EngineProcess:
             self._connection.send(Cancel(request_id=request_id))
             return True
 
+    def ask_pages(self, on_pages: OnPages) -> None:
+        """Ask who holds which page; ``on_pages`` is called once, from the receiving thread or, when the engine is down, here.
+
+        One question is under way at a time: whoever asks meanwhile gets the same answer.
+        """
+        with self._lock:
+            if self._connection is not None:
+                self._asking_pages.append(on_pages)
+                if len(self._asking_pages) == 1:
+                    self._connection.send(Pages())
+                return
+        on_pages(None)
+
     def stop(self, grace_s: float = 5.0) -> None:
         """End the process, fail what was live and remove the sockets. May be called more than once."""
         self._stopping.set()
@@ -129,24 +140,7 @@ class EngineProcess:
             connection.end()
         if self._receiver is not None and self._receiver is not threading.current_thread():
             self._receiver.join(timeout=grace_s + 1.0)
-        self._folders.remove()
-
-    def _run(self) -> tuple[EngineConnection, Ready]:
-        """Start one run and wait until it is ready."""
-        sockets = self._folders.fresh()
-        connection = EngineConnection([*self._command, "--sockets", str(sockets)], sockets, self._log)
-        try:
-            while not self._stopping.is_set():
-                messages = connection.receive(_POLL_S)
-                if messages and isinstance(messages[0], Ready):
-                    return connection, messages[0]
-                if not messages and not connection.alive:
-                    break
-        except ServeError:
-            connection.close(grace_s=1.0)
-            raise
-        connection.close(grace_s=1.0)
-        raise ServeError(f"the engine process could not start: {connection.last_words}")
+        self._starter.remove()
 
     def _keep_running(self, connection: EngineConnection) -> None:
         """Receive, and start the process again whenever it ends, until the owner stops. Whatever fails here is told.
@@ -168,26 +162,12 @@ class EngineProcess:
             started = time.monotonic()
             self._dispatch_until_death(connection)
             self._detach(connection)
-            deaths = 1 if time.monotonic() - started > _LONGEST_DELAY_S else deaths + 1
-            restarted = self._restart(deaths)
+            deaths = 1 if time.monotonic() - started > LONGEST_DELAY_S else deaths + 1
+            restarted = self._starter.start_again(deaths)
             if restarted is None:
                 return
             connection, ready = restarted
             self._attach(connection, ready)
-
-    def _restart(self, deaths: int) -> tuple[EngineConnection, Ready] | None:
-        """Start again until it works; None when the owner stops meanwhile."""
-        while not self._stopping.is_set():
-            delay = restart_delay(deaths)
-            self._log(f"the engine process ended; starting it again in {delay:g} s")
-            if self._stopping.wait(delay):
-                break
-            try:
-                return self._run()
-            except ServeError as error:
-                self._log(error.message)
-                deaths += 1
-        return None
 
     def _dispatch_until_death(self, connection: EngineConnection) -> None:
         pacer = Pacer()
@@ -207,15 +187,24 @@ class EngineProcess:
                 live = len(self._live)
             for output in pacer.take(live):
                 self._dispatch(output)
-            self._show_status(messages)
+            self._take_reports(messages)
         for output in pacer.take_all():
             self._dispatch(output)
 
-    def _show_status(self, messages: Sequence[FromEngine]) -> None:
-        """Pass on the last report among these messages; the counters of earlier ones are in it."""
+    def _take_reports(self, messages: Sequence[FromEngine]) -> None:
+        """Pass on the last of each kind among these messages; the counters of earlier status reports are in it."""
         status = next((message for message in reversed(messages) if isinstance(message, Status)), None)
         if status is not None:
             self._guarded(self._on_status, status, "a status report")
+        holders = next((message for message in reversed(messages) if isinstance(message, PageHolders)), None)
+        if holders is not None:
+            self._tell_pages(holders)
+
+    def _tell_pages(self, holders: PageHolders | None) -> None:
+        with self._lock:
+            asking, self._asking_pages = self._asking_pages, []
+        for on_pages in asking:
+            self._guarded(on_pages, holders, "an answer about pages")
 
     def _dispatch(self, output: Output) -> None:
         with self._lock:
@@ -247,6 +236,7 @@ class EngineProcess:
             self._connection = None
             lost = self._live.clear()
         self._guarded(self._on_state, None, "the engine's state")
+        self._tell_pages(None)
         connection.close(grace_s=5.0)
         why = "the server is stopping" if self._stopping.is_set() else "the engine process ended while it served this request"
         for request_id, on_output in lost.items():

@@ -1,24 +1,30 @@
 """What passes between Triton's stub (client) and the engine process, as msgpack over ZeroMQ.
 
-Client → engine: :class:`~roundhouse.serve.engine.request.Request`, :class:`Cancel`.
-Engine → client: :class:`Ready` once, then :class:`Outputs` after each step that had any and
-:class:`~roundhouse.serve.engine.status.Status` about once a second.
+Client → engine: :class:`~roundhouse.serve.engine.request.Request`, :class:`Cancel`, :class:`Pages`.
+Engine → client: :class:`Ready` once, then :class:`Outputs` after each step that had any,
+:class:`~roundhouse.serve.engine.status.Status` about once a second, and
+:class:`~roundhouse.serve.engine.page_holders.PageHolders` when asked.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from ..engine.page_holders import PageHolders
 from ..engine.request import Output, Request
 from ..engine.status import Status
 
-__all__ = ["Cancel", "FromClient", "FromEngine", "Outputs", "Ready"]
+__all__ = ["Cancel", "FromClient", "FromEngine", "Outputs", "Pages", "Ready"]
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag="cancel"):
     """End this request and give its pages back. Unknown ids are ignored: it may just have ended."""
 
     request_id: str
+
+
+class Pages(msgspec.Struct, frozen=True, tag="pages"):
+    """Say who holds each page, before the next step."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
@@ -38,5 +44,5 @@ class Outputs(msgspec.Struct, frozen=True, tag="outputs"):
     outputs: list[Output]
 
 
-FromClient = Request | Cancel
-FromEngine = Ready | Outputs | Status
+FromClient = Request | Cancel | Pages
+FromEngine = Ready | Outputs | Status | PageHolders

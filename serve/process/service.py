@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ..engine.page_holders import PageHolders
 from ..engine.request import Output, Request
 from ..engine.status import Status
-from .messages import Cancel, FromClient, FromEngine, Outputs
+from .messages import Cancel, FromClient, FromEngine, Outputs, Pages
 
 __all__ = ["Inbox", "Loop", "Service"]
 
@@ -28,6 +29,8 @@ class Loop(Protocol):
     def step(self) -> Sequence[Output]: ...
 
     def status(self) -> Status: ...
+
+    def page_holders(self) -> PageHolders: ...
 
     def check_integrity(self) -> None: ...
 
@@ -62,7 +65,10 @@ class Service:
             self.turn()
 
     def turn(self) -> None:
-        """Take what has arrived, then step once, or wait for a message when there is nothing to do."""
+        """Take what has arrived, then step once, or wait for a message when there is nothing to do.
+
+        Whoever asked about pages hears it before the step, once, however often that was asked.
+        """
         self._take_all(wait_s=0.0 if self._loop.has_work or self._was_busy else STATUS_PERIOD_S)
         if self._loop.has_work:
             outputs = list(self._loop.step())
@@ -79,10 +85,15 @@ class Service:
             self._send(self._loop.status())
 
     def _take_all(self, *, wait_s: float) -> None:
+        pages_asked = False
         message = self._inbox.take(wait_s)
         while message is not None:
             if isinstance(message, Cancel):
                 self._loop.cancel(message.request_id)
+            elif isinstance(message, Pages):
+                pages_asked = True
             else:
                 self._loop.submit(message)
             message = self._inbox.take(0.0)
+        if pages_asked:
+            self._send(self._loop.page_holders())

@@ -13,17 +13,20 @@ import json
 import sys
 import threading
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from roundhouse.errors import RequestCode, RequestError, ServeError
 
+from ..engine.page_holders import PageHolders
 from ..engine.request import Output, Request
 from ..engine.status import Status
 from ..process.client import EngineProcess
 from ..process.messages import Ready
-from .health import UNGUARDED, TokenWatch
+from .health import DOWN, UNGUARDED, TokenWatch
 from .metrics import EngineMetrics
+from .page_answer import page_map_json
 from .replies import Reply
 from .repository import ENGINE_KEY, OVERRIDES_KEY, PYTHON_KEY
 from .tensors import ParsedRequest, parse_parameters, parse_request
@@ -89,6 +92,8 @@ class TritonPythonModel:
             if parsed.cancel:
                 self._cancel_all(request.request_id())
                 Reply(self._triton, sender, streaming=False).confirm_stop()
+            elif parsed.pages:
+                self._engine.ask_pages(partial(self._tell_pages, Reply(self._triton, sender, streaming=False)))
             else:
                 self._submit(parsed, self._reply(parsed, request.request_id(), sender))
         except Exception as error:
@@ -140,6 +145,20 @@ class TritonPythonModel:
             found = [request_id for request_id, reply in self._live.items() if reply.client_id == client_id]
         for request_id in found:
             self._engine.cancel(request_id)
+
+    def _tell_pages(self, reply: Reply, holders: PageHolders | None) -> None:
+        """Answer whoever asked about pages."""
+        if holders is None:
+            reply.fail("unavailable", f"{DOWN}; try again in a moment")
+            return
+        with self._lock:
+            client_ids = {request_id: live.client_id for request_id, live in self._live.items()}
+        try:
+            told = page_map_json(holders, client_ids)
+        except Exception as error:  # a request without an answer would keep the model from unloading
+            reply.fail(*_reason(error))
+        else:
+            reply.tell_pages(told)
 
     def _take(self, output: Output) -> None:
         with self._lock:

@@ -51,6 +51,7 @@ _OWN: tuple[TensorSpec, ...] = (
     _own("input_ids", _INT, ANY, "addition: the prompt as token ids, taken as they are"),
     _own("streaming", _BOOL, 1, "true: a response per piece of text; false (default): one response"),
     _own("stop", _BOOL, 1, "true: end all live requests with this request's id, instead of generating", sets="cancel"),
+    _own("pages", _BOOL, 1, "addition: true: say in `page_map` who holds each KV page, instead of generating"),
     _sampling("max_tokens", _INT, 1, "most tokens to generate; 16 by default"),
     _sampling("temperature", _FLOAT, 1, "0 (default) is greedy"),
     _sampling("top_k", _INT, 1, "0 keeps every token"),
@@ -118,7 +119,7 @@ _REFUSED: tuple[TensorSpec, ...] = (
 )
 
 INPUTS: tuple[TensorSpec, ...] = (*_OWN, *_ALIASES, *_REFUSED)
-"""Every input is optional to Triton; the backend wants exactly one of the two prompts, or ``stop``."""
+"""Every input is optional to Triton; the backend wants exactly one of the two prompts, or ``stop`` or ``pages``."""
 
 OUTPUTS: tuple[TensorSpec, ...] = (
     TensorSpec("text_output", _STRING, ANY, "new text; joined, the whole text"),
@@ -133,6 +134,7 @@ OUTPUTS: tuple[TensorSpec, ...] = (
     TensorSpec("logprobs", _STRING, ANY, "addition, when asked for: JSON, one object for each of `output_ids`"),
     TensorSpec("cum_log_probs", _FLOAT, ANY, "when asked for: as `cumulative_logprob`"),
     TensorSpec("output_log_probs", _FLOAT, ANY, "when asked for: log-probability of each of `output_ids`"),
+    TensorSpec("page_map", _STRING, 1, "addition, in the answer to `pages`: JSON, as the front's `/v1/pages` gives it"),
 )
 """A response of a stream is about one answer. A one-shot response holds all of them: each tensor but ``prompt_tokens`` has
 a value for each answer, in the order of ``index``."""

@@ -116,6 +116,10 @@ class Reply:
         tensors = [self._strings("text_output", [""]), self._strings("finish_reason", ["cancelled"])]
         self._finish(self._triton.InferenceResponse(output_tensors=tensors))
 
+    def tell_pages(self, page_map: str) -> None:
+        """Answer a request that only asked who holds which page."""
+        self._finish(self._triton.InferenceResponse(output_tensors=[self._strings("page_map", [page_map])]))
+
     def _send(self, answers: Sequence[_Answer]) -> None:
         chunks = [answer.held for answer in answers if answer.held is not None]
         tensors = [

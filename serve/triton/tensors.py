@@ -46,7 +46,7 @@ class Returns:
 
 @dataclass(frozen=True)
 class ParsedRequest:
-    """What a client asked for. Exactly one of ``prompt`` and ``prompt_ids`` is set, or ``cancel`` and nothing else."""
+    """What a client asked for. Exactly one of ``prompt`` and ``prompt_ids`` is set; or only ``cancel`` or ``pages``."""
 
     prompt: str | None = None
     prompt_ids: list[int] | None = None
@@ -54,6 +54,8 @@ class ParsedRequest:
     streaming: bool = False
     cancel: bool = False
     """End the live requests with this request's id."""
+    pages: bool = False
+    """Say who holds each page."""
     cache_salt: str = ""
     priority: int = 0
     deadline_s: float | None = None
@@ -80,6 +82,8 @@ def parse_request(tensors: Mapping[str, Array], parameters: Mapping[str, object]
     given = _given(tensors, parameters)
     if given.get("cancel", False):
         return ParsedRequest(cancel=True)
+    if given.get("pages", False):
+        return ParsedRequest(pages=True)
     if "bad_words" in given:
         raise _invalid("bad_words is not supported; give the tokens to sampling_param_logit_bias_ids, with values of -100")
     if not given.get("exclude_input", True):

@@ -6,6 +6,7 @@ is checked by itself: how full steps are, who is admitted and preempted, and who
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import takewhile
 from random import Random
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from driving import PAGE_TOKENS
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from page_books import kept, told
 from remembering import expected_tokens, remembering_loop
 
 from roundhouse.serve.engine.request import Chunk, Failure, Request, SamplingParams
@@ -105,6 +107,11 @@ class EngineMachine(RuleBasedStateMachine):
         status = self.loop.status()
         assert status.pages_free + status.pages_used + status.pages_cached == PAGES
         assert (status.tag_mismatches, status.content_mismatches) == (0, 0)
+        pages = told(self.loop.page_holders())
+        assert pages == kept(self.loop._scheduler)
+        states = Counter(page.state for page in pages)
+        assert (states["free"], states["quarantined"]) == (status.pages_free, status.pages_quarantined)
+        assert sum(page.prefix_cache and not page.requests for page in pages) == status.pages_cached
 
     def teardown(self) -> None:
         """Everybody who is still there ends, and every page comes back."""

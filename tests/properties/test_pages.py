@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, precondition, rule
+from page_books import kept, told
 
 from roundhouse.errors import ServeError
 from roundhouse.plugins.page_tag import NullTracker, PageTagTracker, Tracker
@@ -222,6 +223,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         if not hasattr(self, "scheduler"):
             return
         self.scheduler.check_integrity()
+        assert told(self.scheduler.page_holders()) == kept(self.scheduler)
         order = [int(sequence.request_id) for sequence in (*self.scheduler.running, *self.scheduler.waiting)]
         assert order == sorted(order), "someone was overtaken"
 

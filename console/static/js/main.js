@@ -7,8 +7,9 @@ import * as submit from "./submit.js";
 import * as log from "./log.js";
 import * as live from "./live.js";
 import * as chart from "./chart.js";
+import * as seen from "./seen.js";
 
-const modules = [theme, time, copy, menus, submit, log, live, chart];
+const modules = [theme, time, copy, menus, submit, log, live, chart, seen];
 
 for (const module of modules) module.start(document);
 document.addEventListener("htmx:load", (event) => {

@@ -16,6 +16,8 @@ from ...deployments.records import DeploymentDetail
 from ...deployments.requests import DeploymentKey, DeploymentLog, DeploymentRequest, StartedDeployment, UnloadRequest
 from ...deployments.snippets import Snippet, snippets
 from ...deployments.unloading import ask_undeploy, forget, give_up
+from ...page_maps.looking import pool_pages
+from ...page_maps.records import PoolPages
 from ...paging import Paged
 from ..deployment_list import DeploymentsWanted
 from ..page import ListPage
@@ -116,6 +118,13 @@ def samples(session: Reading, deployment_id: DeploymentId) -> list[LivePoint]:
     """What it counted over the last quarter of an hour, the oldest first."""
     deployment(session, deployment_id)
     return live_points(session, deployment_id)
+
+
+@router.get("/{deployment_id}/pages", dependencies=[needs("read")])
+async def pages(request: Request, deployment_id: DeploymentId) -> PoolPages:
+    """Who holds each KV page now. Where its engine cannot be asked, `problem` says why, and the latest counts are told."""
+    state = state_of(request)
+    return await pool_pages(state.database, state.settings.home, deployment_id)
 
 
 @router.get("/{deployment_id}/log", dependencies=[needs("read")])

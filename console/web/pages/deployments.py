@@ -25,6 +25,7 @@ from ..deployment_list import DeploymentStates, DeploymentsWanted
 from ..list_url import ListUrl
 from ..navigation import attention
 from ..page import ListPage, Page
+from ..page_maps import counted
 from ..who import Reading, needs
 
 __all__ = ["router"]
@@ -63,7 +64,7 @@ def one(page: Page, session: Reading, deployment_id: str, snippet: Annotated[str
     programs = snippets(found)
     return page(
         "deployments/deployment.html",
-        **_now(session, found),
+        **(counted(found) | _now(session, found)),
         latest=points[-1].values if points else None,
         points=points[:: -max(1, len(points) // _TABLE_ROWS)],
         log=log_end(session, deployment_id, _LOG_LINES),

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
+from ...deployments.queries import deployment
 from ...drills.queries import list_drills
 from ...integrity.explaining import explain
 from ...integrity.queries import EventFilter, events, totals, verdict
@@ -15,6 +16,7 @@ from ...integrity.reading import event_choices, guards_of, one_event, silent_one
 from ...paging import PageOf
 from ..list_url import ListUrl
 from ..page import ListPage, Page
+from ..page_maps import counted
 from ..who import Reading, needs
 
 __all__ = ["router"]
@@ -60,7 +62,9 @@ def live(page: Page, session: Reading) -> Response:
 def event(page: Page, session: Reading, event_id: Annotated[int, Path(ge=1, le=2**31 - 1)]) -> Response:
     """One row that was stopped."""
     found = one_event(session, event_id)
-    return page("integrity/event.html", event=found, said=explain(found))
+    served = None if found.deployment_name is None else deployment(session, found.deployment_id or "")
+    values = {"deployment": None} if served is None or not served.live else counted(served) | {"marked": found.page}
+    return page("integrity/event.html", event=found, said=explain(found), **values)
 
 
 def _counted(session: Session) -> dict[str, Any]:

@@ -29,6 +29,8 @@ class MadeUpFront:
     breaks: bool = False
     asked: list[tuple[str, dict[str, Any], str | None]] = field(default_factory=list)
     """Route, body and Authorization header of each request."""
+    page_map: bytes | None = None
+    """What it says of its pages; None: it knows no such route."""
     left: threading.Event = field(default_factory=threading.Event)
     """Set when a client has gone before its answer's end."""
     url: str = ""
@@ -50,6 +52,14 @@ class MadeUpFront:
 
     def _app(self) -> FastAPI:
         app = FastAPI()
+
+        @app.get("/v1/pages")
+        async def pages(request: Request, model: str) -> Response:
+            self.asked.append(("pages", {"model": model}, request.headers.get("authorization")))
+            if self.refuses is not None:
+                status, message = self.refuses
+                return JSONResponse({"error": {"message": message}}, status)
+            return Response(self.page_map, 404 if self.page_map is None else 200, media_type="application/json")
 
         @app.post("/v1/{route:path}")
         async def answer(request: Request, route: str) -> Response:

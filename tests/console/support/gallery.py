@@ -22,11 +22,14 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from roundhouse.console.access.actor import Actor
+from roundhouse.console.page_maps.cells import Cell, Cells, counted_cells
+from roundhouse.console.page_maps.records import PoolPages
 from roundhouse.console.paging import Paged
 from roundhouse.console.web.chips import CHIPS
 from roundhouse.console.web.guards import SecureHeaders
 from roundhouse.console.web.navigation import Attention, navigation
 from roundhouse.console.web.rendering import STATIC, Templates, static_base
+from roundhouse.serve.page_map import PageState
 
 NOW = datetime.now(UTC)
 
@@ -70,7 +73,15 @@ ENDED = [
     LineShown(4, "torch.OutOfMemoryError: 1.2 GiB wanted, 0.9 GiB free"),
     *(LineShown(5 + i, f"cleaning up temporary file {i}") for i in range(40)),
 ]
-COUNTS = {"in_use": 231, "shared": 64, "quarantined": 3, "free": 470}
+COUNTS: dict[PageState, int] = {"used": 231, "shared": 64, "quarantined": 3, "free": 470}
+
+LARGE = PoolPages(
+    deployment_id="",
+    at=None,
+    asked=False,
+    pages=1_112_012,
+    counts={"used": 900_000, "shared": 12_000, "quarantined": 12, "free": 200_000},
+)
 
 
 def page(path: str, theme: str, danger_open: bool = False) -> str:
@@ -132,11 +143,15 @@ def page(path: str, theme: str, danger_open: bool = False) -> str:
         lines=LINES,
         ended_lines=ENDED,
         counts=COUNTS,
-        large_counts={"in_use": 900_000, "shared": 12_000, "quarantined": 12, "free": 200_000},
-        cells=[
-            (kind, f"page {i}: {kind.replace('_', ' ')}, request {i % 7}")
-            for i, kind in enumerate(kind for kind in ("in_use", "shared", "quarantined", "free") for _ in range(COUNTS[kind]))
-        ],
+        drawn=Cells(
+            tuple(
+                Cell(state, f"page {number}: {state}, request {number % 7}", marked=number == 40)
+                for number, state in enumerate(state for state, count in COUNTS.items() for _ in range(count))
+            ),
+            1,
+        ),
+        large=LARGE,
+        large_drawn=counted_cells(LARGE, 1536),
         rows=[dict(zip(names, (*row[:-1], NOW - timedelta(seconds=row[-1])), strict=True)) for row in rows],
         sort="-created",
         url=lambda **changed: "/gallery?" + "&".join(f"{name}={value}" for name, value in changed.items()),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundhouse.console.web.drawing import memory_picture, page_cells, spark_line, stage_bars
+from roundhouse.console.page_maps.cells import Cell
+from roundhouse.console.web.drawing import memory_picture, page_shapes, spark_line, stage_bars
 
 
 @dataclass
@@ -53,16 +54,15 @@ def test_stages_stay_inside_the_picture_and_are_seen(times: list[tuple[float, fl
         assert bar.x + bar.width + bar.ahead <= 100.01
 
 
-def test_a_small_pool_has_a_cell_for_each_page() -> None:
-    map_ = page_cells({"in_use": 3, "shared": 1, "quarantined": 1, "free": 2})
-    assert [kind for kind, _ in map_.cells] == ["in_use"] * 3 + ["shared", "quarantined"] + ["free"] * 2
-    assert map_.pages_per_cell == 1
-
-
-def test_a_large_pool_shows_even_a_single_quarantined_page() -> None:
-    map_ = page_cells({"in_use": 900_000, "quarantined": 1, "free": 200_000})
-    assert len(map_.cells) <= 1024 + 3
-    assert [kind for kind, _ in map_.cells].count("quarantined") == 1
+def test_cells_that_follow_one_another_and_say_the_same_are_drawn_as_one() -> None:
+    cells = [Cell("used", "mine"), Cell("used", "mine"), Cell("used", "mine", marked=True), Cell("free", "free")]
+    shapes = page_shapes(cells, 3)
+    assert [(shape.state, shape.text, shape.marked) for shape in shapes] == [
+        ("used", "mine", False),
+        ("used", "mine", True),
+        ("free", "free", False),
+    ]
+    assert [shape.path for shape in shapes] == ["M1 1h8v8h-8zM11 1h8v8h-8z", "M21 1h8v8h-8z", "M1 11h8v8h-8z"]
 
 
 def test_a_sparkline_stands_on_zero_and_skips_what_is_missing() -> None:

@@ -14,10 +14,12 @@ import msgspec
 import pytest
 
 from roundhouse.errors import ServeError
+from roundhouse.serve.engine.page_holders import PageHolders
 from roundhouse.serve.engine.request import Chunk, Failure, Guide, Output, Request, SamplingParams
-from roundhouse.serve.process.client import EngineProcess, restart_delay
-from roundhouse.serve.process.messages import Ready
+from roundhouse.serve.process.client import EngineProcess
+from roundhouse.serve.process.messages import Pages, Ready
 from roundhouse.serve.process.pacing import Pacer
+from roundhouse.serve.process.starting import restart_delay
 
 TIMEOUT_S = 30
 
@@ -237,6 +239,44 @@ def test_stop_works_while_a_restart_is_due(engine: EngineProcess) -> None:
     engine.stop()
     late = ask(engine, "late").get(timeout=TIMEOUT_S)
     assert isinstance(late, Failure)
+
+
+def ask_pages(engine: EngineProcess) -> queue.Queue[PageHolders | None]:
+    told: queue.Queue[PageHolders | None] = queue.Queue()
+    engine.ask_pages(told.put)
+    return told
+
+
+def test_who_holds_each_page_is_told_to_everybody_who_asks(engine: EngineProcess, logged: list[str]) -> None:
+    def broken(_: PageHolders | None) -> None:
+        raise ValueError("nobody listens")
+
+    ask(engine, "hang", "held")
+    engine.ask_pages(broken)
+    for told in (ask_pages(engine), ask_pages(engine)):
+        holders = told.get(timeout=TIMEOUT_S)
+        assert holders is not None
+        assert [group.requests for group in holders.groups] == [[], ["held"]]
+    assert "an answer about pages could not be taken: ValueError('nobody listens')" in logged
+    assert ask_pages(engine).get(timeout=TIMEOUT_S) is not None  # and it can be asked again
+
+
+def test_while_a_question_about_pages_is_under_way_it_is_not_asked_again(engine: EngineProcess) -> None:
+    ask(engine, "keep quiet").get(timeout=TIMEOUT_S)
+    connection = engine._connection
+    assert connection is not None
+    sent: list[object] = []
+    send = connection.send
+    connection.send = lambda message: (sent.append(message), send(message))  # type: ignore[method-assign,func-returns-value,assignment]
+    told = [ask_pages(engine) for _ in range(3)]
+    assert sent == [Pages()]
+    ask(engine, "die", "d")
+    assert [each.get(timeout=TIMEOUT_S) for each in told] == [None] * 3
+
+
+def test_who_asks_about_pages_while_the_engine_is_down_hears_that(fake_python: str) -> None:
+    process = EngineProcess(Path("engine"), python=fake_python)
+    assert ask_pages(process).get(timeout=TIMEOUT_S) is None
 
 
 def test_restart_delays_double_up_to_half_a_minute() -> None:

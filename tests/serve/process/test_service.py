@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections import deque
 
+from roundhouse.serve.engine.page_holders import PageHolders
 from roundhouse.serve.engine.request import Chunk, Output, Request
 from roundhouse.serve.engine.status import Status
-from roundhouse.serve.process.messages import Cancel, FromClient, FromEngine, Outputs
+from roundhouse.serve.process.messages import Cancel, FromClient, FromEngine, Outputs, Pages
 from roundhouse.serve.process.service import Service
 
 
@@ -14,6 +15,8 @@ class CountingLoop:
     def __init__(self) -> None:
         self.left: dict[str, int] = {}
         self.integrity_checks = 0
+        self.said: list[list[str]] = []
+        """Who was there whenever it was asked about pages."""
 
     @property
     def has_work(self) -> bool:
@@ -57,6 +60,10 @@ class CountingLoop:
             tag_checks=0,
             tag_mismatches=0,
         )
+
+    def page_holders(self) -> PageHolders:
+        self.said.append(sorted(self.left))
+        return PageHolders(pages=0, lengths=b"", states=b"", tags=b"", held_by=b"", groups=[])
 
     def check_integrity(self) -> None:
         self.integrity_checks += 1
@@ -106,6 +113,23 @@ def test_a_cancelled_request_takes_no_further_step() -> None:
     service.turn()
     assert chunks(sent) == ["a"]
     assert not loop.has_work
+
+
+def test_whoever_asks_about_pages_hears_it_before_the_step_and_once() -> None:
+    loop, sent = CountingLoop(), list[FromEngine]()
+    service = Service(loop, ListInbox(Pages(), Request(request_id="a", prompt="x"), Pages()), sent.append)
+    service.turn()
+    assert loop.said == [["a"]]
+    assert [type(message) for message in sent[:2]] == [PageHolders, Outputs]
+    service.turn()
+    assert loop.said == [["a"]]
+
+
+def test_whoever_asks_an_idle_engine_is_answered_at_once() -> None:
+    loop, sent = CountingLoop(), list[FromEngine]()
+    Service(loop, ListInbox(Pages()), sent.append).turn()
+    assert loop.said == [[]]
+    assert isinstance(sent[0], PageHolders)
 
 
 def test_checks_integrity_and_reports_once_when_it_goes_idle() -> None:

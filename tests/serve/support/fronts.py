@@ -59,6 +59,7 @@ class Script:
     cached_tokens: int = 0
     asked: list[Asked] = field(default_factory=list)
     closed: int = 0
+    page_map: bytes = b"{}"
 
     def reset(self) -> None:
         """As new."""
@@ -69,6 +70,11 @@ class Script:
 
     async def close(self) -> None:
         pass
+
+    async def pages(self) -> bytes:
+        if self.trouble is not None:
+            raise api_error_from_triton(self.trouble)
+        return self.page_map
 
     async def generate(
         self, prompt: str | list[int], options: GenerationOptions, *, streaming: bool

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from roundhouse.serve.engine.page_holders import PageHolders
 from roundhouse.serve.engine.request import Request, SamplingParams
 from roundhouse.serve.engine.status import Status
+from roundhouse.serve.page_map import PageMap, PageRun
 from roundhouse.serve.triton.backend import TritonPythonModel
-from roundhouse.serve.triton.health import STUCK, UNGUARDED
+from roundhouse.serve.triton.health import DOWN, STUCK, UNGUARDED
 
 FAKE_ENGINE = Path(__file__).parent.parent / "process" / "fake_engine.py"
 
@@ -138,6 +140,43 @@ def test_stop_without_an_id_is_an_error(model: TritonPythonModel, triton: Any) -
     model.execute([live, stop])
     assert stop.sender.responses[0].error.text.startswith("[invalid_request] stop needs a request id")
     assert not live.sender.final
+
+
+def ask_pages(model: TritonPythonModel, triton: Any) -> Any:
+    asked = triton.Request("x", parameters='{"pages": true}', request_id="whoever")
+    model.execute([asked])
+    wait_for(lambda: asked.sender.final)
+    return asked.sender.responses[0]
+
+
+def test_pages_are_told_with_the_ids_that_clients_know(model: TritonPythonModel, triton: Any) -> None:
+    secret = "0123456789abcdef" * 2
+    ids = ["mine", f"the-front-s-{secret}", "x" * 200, "", secret]
+    model.execute([triton.Request("hang", request_id=client_id) for client_id in ids])
+    (told,) = ask_pages(model, triton).tensors["page_map"]
+    map_ = msgspec.json.decode(told, type=PageMap)
+    assert map_.pages == 4
+    assert map_.runs == [PageRun(2, "used", 7, 1), PageRun(1, "shared", 9, 0), PageRun(1, "free", 0, -1)]
+    cached, held = map_.held_by
+    assert (cached.requests, cached.prefix_cache) == ([], True)
+    assert [each.client_id for each in held.requests] == ["mine", "the-front-s", "x" * 64, "", secret]
+    assert [each.request_id for each in held.requests] == list(model._live)
+
+
+def test_pages_of_an_engine_that_is_down_are_not_told(
+    model: TritonPythonModel, triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model._engine, "ask_pages", lambda on_pages: on_pages(None))
+    error = ask_pages(model, triton).error
+    assert (error.kind, error.text) == ("unavailable", f"[unavailable] {DOWN}; try again in a moment")
+
+
+def test_an_answer_about_pages_that_cannot_be_read_is_an_answer_all_the_same(
+    model: TritonPythonModel, triton: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = PageHolders(pages=1, lengths=b"\x01", states=b"", tags=b"", held_by=b"", groups=[])
+    monkeypatch.setattr(model._engine, "ask_pages", lambda on_pages: on_pages(broken))
+    assert ask_pages(model, triton).error.kind == "internal"
 
 
 def test_every_option_reaches_the_engine(model: TritonPythonModel, triton: Any) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import numpy as np
 import openai
 import pytest
@@ -28,6 +29,7 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.deployment import Deployment, Endpoints, Ports
+from roundhouse.serve.page_map import PageMap, PageRun
 from roundhouse.serve.settings import Overrides
 from roundhouse.serve.triton.locate import find_triton
 from roundhouse.serve.triton.ports import bind_port
@@ -288,6 +290,37 @@ def test_giving_up_on_an_openai_answer_gives_the_pages_back(at: Endpoints) -> No
     asked = {"model": at.model, "prompt": PROMPT, "max_tokens": LONG, "ignore_eos": True}
     with interrupted(at), pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{at.openai}/completions", json=asked, timeout=0.3, trust_env=False)
+
+
+def test_a_page_names_who_holds_it_until_the_answer_ends(at: Endpoints) -> None:
+    with httpx.Client(trust_env=False, timeout=60) as http:  # made before: that takes longer than a short answer
+
+        def page_map() -> PageMap:
+            return msgspec.json.decode(http.get(f"{at.openai}/pages").raise_for_status().content, type=PageMap)
+
+        def held_by(client_id: str) -> list[tuple[PageRun, str]]:
+            """The runs that a client's request holds, each with the engine's own id of it."""
+            now = page_map()
+            assert sum(run.pages for run in now.runs) == now.pages
+            named = [(run, each) for run in now.runs if run.held_by >= 0 for each in now.held_by[run.held_by].requests]
+            return [(run, each.request_id) for run, each in named if each.client_id == client_id]
+
+        body = {"model": at.model, "prompt": PROMPT, "max_tokens": LONG, "ignore_eos": True, "stream": True, "n": 4}
+        headers = {"x-request-id": "who-holds-this"}
+        with http.stream("POST", f"{at.openai}/completions", json=body, headers=headers) as response:
+            lines = response.iter_lines()  # kept: httpx hangs up when it is gone
+            next(lines)
+            held = held_by("who-holds-this")
+        assert held
+        assert all(run.state in ("used", "shared") and run.tag > 0 for run, _ in held)
+        assert len({request_id for _, request_id in held}) == 1
+        wait_for(lambda: not held_by("who-holds-this"), "its pages are given back")
+        require_idle(at)
+        idle = page_map()
+        assert {run.state for run in idle.runs} <= {"free", "shared"}
+        assert all(idle.held_by[run.held_by].requests == [] for run in idle.runs if run.state == "shared")
+        told = http.post(f"{at.http}/v2/models/{at.model}/generate", json={"pages": True}).json()
+        assert msgspec.json.decode(told["page_map"], type=PageMap) == idle
 
 
 def test_a_burst_of_clients_half_of_whom_leave_at_any_moment_wedges_nothing(at: Endpoints) -> None:

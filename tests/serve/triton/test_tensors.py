@@ -57,9 +57,16 @@ EVERY_TENSOR: dict[str, Any] = {
 }
 
 
+def test_whoever_asks_about_pages_asks_for_nothing_else() -> None:
+    asked = np.array([True])
+    assert parse_request({"pages": asked}, {}) == parse_request(PROMPT, {"pages": True}) == ParsedRequest(pages=True)
+    assert parse_request({"pages": asked, "stop": asked}, {}) == ParsedRequest(cancel=True)
+    assert not parse_request(PROMPT, {"pages": False}).pages
+
+
 def test_every_tensor_of_the_contract_is_read() -> None:
     own = {spec.name for spec in INPUTS if not spec.what.startswith(("alias", "refused"))}
-    assert set(EVERY_TENSOR) | {"input_ids", "stop"} == own
+    assert set(EVERY_TENSOR) | {"input_ids", "stop", "pages"} == own
     assert parse_request(EVERY_TENSOR, {}) == ParsedRequest(
         prompt="grüß",
         prompt_ids=None,
