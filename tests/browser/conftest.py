@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from listening import complaints_of
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from real_console import RealConsole
 from steps import CHROMIUM_ARGUMENTS, make_first_account
+from workshop import Workshop, workshop
 
 from roundhouse.build.home import Home
 from roundhouse.console.supervisor.folder import deployments_of
@@ -53,6 +54,13 @@ def console(tmp_path: Path) -> Iterator[RealConsole]:
         yield console
     for folder in deployments_of(home):  # they outlive the console, as they should
         stop(folder, drain_s=0)
+
+
+@pytest.fixture(scope="session")
+def shared_workshop(tmp_path_factory: pytest.TempPathFactory, tiny_model: Callable[[str], Path]) -> Iterator[Workshop]:
+    """A console with a worker that many tests share: each builds something of its own, and leaves nothing under way."""
+    with workshop(tmp_path_factory.mktemp("a workshop"), tiny_model("llama")) as made:
+        yield made
 
 
 @pytest.fixture

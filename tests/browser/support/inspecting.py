@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
+from focusing import not_seen_to_have_focus
 from playwright.sync_api import Page, expect
 
 __all__ = ["problems_of"]
@@ -63,6 +64,7 @@ def problems_of(page: Page, complaints: list[str]) -> list[str]:
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         found += _serious(page, " in an open menu", _OF_COLOUR, "main details[data-menu]")
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    found += not_seen_to_have_focus(page)
     usual = page.viewport_size
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
