@@ -59,25 +59,27 @@ def list_users(database: DatabaseOption = None, home: HomeOption = None, json: J
 def add(name: NameArgument, role: RoleOption = "viewer", database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Make an account. Asks for its password on the terminal; without one, the first line of standard input is it."""
     opened = _open(database, home)
+    from .access.accounts import hash_password
     from .accounts.actions import add_user
 
-    secret = _ask_password()
+    hashed = hash_password(_ask_password())
     with opened.writing() as session:
-        user = add_user(session, _whoever_has_the_database(), name, secret, role)
+        user = add_user(session, _whoever_has_the_database(), name, hashed, role)
     typer.echo(f"{user.name} can log in, as {role}")
 
 
 def password(name: NameArgument, database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Give an account another password, and end its logins. Asks for it as `users add` does."""
     opened = _open(database, home)
+    from .access.accounts import hash_password
     from .accounts.actions import reset_password
     from .accounts.queries import find_user
 
     with opened.reading() as session:
         user = find_user(session, name.strip().lower())
-    secret = _ask_password()
+    hashed = hash_password(_ask_password())
     with opened.writing() as session:
-        reset_password(session, _whoever_has_the_database(), user.name, secret)
+        reset_password(session, _whoever_has_the_database(), user.name, hashed)
     disabled = "; it is disabled, and stays so" if user.state == "disabled" else ""
     typer.echo(f"{user.name} has another password, and is logged out everywhere{disabled}")
 

@@ -6,6 +6,7 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
+from typing import NewType
 
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
@@ -16,7 +17,10 @@ from ..database.base import utc_now
 from ..errors import FieldError
 from ..models import Role, User
 
-__all__ = ["add_account", "any_accounts", "password_fits", "set_password"]
+__all__ = ["HashedPassword", "add_account", "any_accounts", "hash_password", "password_fits"]
+
+HashedPassword = NewType("HashedPassword", str)
+"""What is kept of a password: salted, and slow to try."""
 
 _SHORTEST, _LONGEST = 12, 1024
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -30,36 +34,41 @@ def any_accounts(session: Session) -> bool:
     return bool(session.scalar(select(func.count()).select_from(User)))
 
 
-def add_account(session: Session, name: str, password: str, role: Role) -> User:
+def add_account(session: Session, name: str, password: HashedPassword, role: Role) -> User:
     """Make an account.
 
     Raises:
-        FieldError: the name is taken or no name, or the password is too short.
+        FieldError: the name is taken or no name.
     """
     name = name.strip().lower()
     if not _NAME.fullmatch(name):
         raise FieldError("name", f"{name!r} is no account name", hint="Use letters, digits, dots, dashes and underscores.")
     if session.scalar(select(User).where(User.name == name)) is not None:
         raise FieldError("name", f"there is an account {name} already")
-    user = User(name=name, role=role, password_hash=_hash(password), created_at=utc_now())
+    user = User(name=name, role=role, password_hash=password, created_at=utc_now())
     session.add(user)
     session.flush()
     return user
 
 
-def set_password(user: User, password: str) -> None:
-    """Give an account another password.
+def hash_password(password: str) -> HashedPassword:
+    """What to keep of a password. It waits for its turn, for seconds when many log in: never within a transaction that writes.
 
     Raises:
-        FieldError: it is too short.
+        FieldError: it is too short or too long, or no text.
     """
-    user.password_hash = _hash(password)
+    if not _SHORTEST <= len(password) <= _LONGEST:
+        raise FieldError("password", f"a password has {_SHORTEST} to {_LONGEST:,} characters")
+    if not _is_text(password):
+        raise FieldError("password", "a password is text; half of a character is none")
+    with _at_once:
+        return HashedPassword(_passwords.hash(_as_typed(password)))
 
 
 def password_fits(user: User | None, password: str) -> bool:
     """Whether this is the account's password. Takes as long for no account as for a wrong password."""
     with _at_once:
-        fits = _passwords.verify(_as_typed(password), user.password_hash if user else _nobody())
+        fits = _passwords.verify(_as_typed(password if _is_text(password) else ""), user.password_hash if user else _nobody())
     return fits and user is not None and user.disabled_at is None
 
 
@@ -74,8 +83,6 @@ def _as_typed(password: str) -> str:
     return unicodedata.normalize("NFKC", password)
 
 
-def _hash(password: str) -> str:
-    if not _SHORTEST <= len(password) <= _LONGEST:
-        raise FieldError("password", f"a password has {_SHORTEST} to {_LONGEST:,} characters")
-    with _at_once:
-        return _passwords.hash(_as_typed(password))
+def _is_text(password: str) -> bool:
+    """JSON can carry lone halves of characters, which no encoding has."""
+    return password.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in password)

@@ -18,6 +18,8 @@ __all__ = ["LoginThrottle", "network_of"]
 _PAIR_TRIES, _PAIR_REFILL_S = 8, 30.0
 _NETWORK_TRIES, _NETWORK_REFILL_S = 40, 10.0
 _ACCOUNT_TRIES, _ACCOUNT_REFILL_S = 100, 30.0
+_NOTED_S = 60.0
+"""A network that is refused is written down this often at most: refusing costs nothing, and a row each time would."""
 _OWN_IPV6_BITS = 64
 """Whoever has one IPv6 address has a network of this prefix."""
 
@@ -33,6 +35,7 @@ class LoginThrottle:
         self._pairs = Throttle(_PAIR_TRIES, _PAIR_REFILL_S, clock)
         self._networks = Throttle(_NETWORK_TRIES, _NETWORK_REFILL_S, clock)
         self._accounts = Throttle(_ACCOUNT_TRIES, _ACCOUNT_REFILL_S, clock)
+        self._noted = Throttle(1, _NOTED_S, clock)
 
     def take(self, account: str, address: str) -> float:
         """A try begins; returns the seconds to wait where it may not. 0: go on."""
@@ -44,6 +47,10 @@ class LoginThrottle:
                 return wait
             taken.append((throttle, key))
         return 0.0
+
+    def worth_noting(self, address: str) -> bool:
+        """Whether a refusal should be written down; asked once for each."""
+        return not self._noted.take(network_of(address))
 
     def succeeded(self, account: str, address: str) -> None:
         """The try was the right password: it counts for nothing, and neither do its owner's slips before it."""

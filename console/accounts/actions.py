@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..access.accounts import add_account, set_password
+from ..access.accounts import HashedPassword, add_account
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..access.logins import Logins
@@ -17,11 +17,11 @@ from ..models import ApiToken, Role, User
 __all__ = ["add_user", "change_role", "end_logins", "reset_password", "revoke_token_of", "set_enabled"]
 
 
-def add_user(session: Session, actor: Actor, name: str, password: str, role: Role) -> User:
+def add_user(session: Session, actor: Actor, name: str, password: HashedPassword, role: Role) -> User:
     """Make an account.
 
     Raises:
-        FieldError: the name is taken or no name, or the password is too short.
+        FieldError: the name is taken or no name.
     """
     actor.require("admin")
     user = add_account(session, name, password, role)
@@ -64,16 +64,15 @@ def set_enabled(session: Session, actor: Actor, name: str, *, enabled: bool) -> 
     audit(session, actor, "user.enable" if enabled else "user.disable", "user", user.name)
 
 
-def reset_password(session: Session, actor: Actor, name: str, password: str) -> None:
+def reset_password(session: Session, actor: Actor, name: str, password: HashedPassword) -> None:
     """Give an account another password, and end its logins. Its tokens stay.
 
     Raises:
         NotFoundError: there is no such account.
-        FieldError: the password is too short.
     """
     actor.require("admin")
     user = _locked(session, name)
-    set_password(user, password)
+    user.password_hash = password
     ended = Logins().end_all(session, user.id)
     audit(session, actor, "user.password", "user", user.name, logins_ended=ended)
 

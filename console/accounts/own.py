@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
-from ..access.accounts import password_fits, set_password
+from ..access.accounts import HashedPassword, hash_password, password_fits
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..access.logins import Logins
@@ -18,7 +19,16 @@ from ..errors import FieldError, ForbiddenError, NotFoundError
 from ..models import ApiToken, User
 from .records import NewToken, TokenRow
 
-__all__ = ["MOST_DAYS", "change_own_password", "end_other_logins", "end_own_login", "make_token", "revoke_own_token"]
+__all__ = [
+    "MOST_DAYS",
+    "PasswordChange",
+    "change_own_password",
+    "checked_change",
+    "end_other_logins",
+    "end_own_login",
+    "make_token",
+    "revoke_own_token",
+]
 
 MOST_DAYS = 3650
 """Until a token expires, unless it never does."""
@@ -26,20 +36,39 @@ _MOST_TOKENS = 200
 """That one account can have in use."""
 
 
-def change_own_password(session: Session, actor: Actor, old: str, new: str, again: str) -> User:
-    """Change it; all logins end. The browser in which it is done gets a new one from the caller, in this transaction.
+@dataclass(frozen=True)
+class PasswordChange:
+    """What is kept of a password, and what is to be kept instead."""
+
+    before: str
+    after: HashedPassword
+
+
+def checked_change(user: User, old: str, new: str, again: str) -> PasswordChange:
+    """The first half of :func:`change_own_password`: it hashes, which takes a while, and needs no transaction.
 
     Raises:
-        ForbiddenError: a token asks.
         FieldError: the old one is wrong, the new one is too short, or it is typed differently the second time.
     """
-    _in_person(actor)
-    user = session.get_one(User, actor.user_id)
     if not password_fits(user, old):
         raise FieldError("old", "this is not your password")
     if new != again:
         raise FieldError("again", "the two passwords differ")
-    set_password(user, new)
+    return PasswordChange(user.password_hash, hash_password(new))
+
+
+def change_own_password(session: Session, actor: Actor, change: PasswordChange) -> User:
+    """Change it; all logins end. The browser in which it is done gets a new one from the caller, in this transaction.
+
+    Raises:
+        ForbiddenError: a token asks.
+        FieldError: it has been changed since the old one was checked.
+    """
+    _in_person(actor)
+    user = session.scalars(select(User).where(User.id == actor.user_id).with_for_update()).one()
+    if user.password_hash != change.before:
+        raise FieldError("old", "your password was changed elsewhere meanwhile")
+    user.password_hash = change.after
     ended = Logins().end_all(session, user.id)
     audit(session, actor, "user.password", "user", user.name, logins_ended=ended)
     return user

@@ -16,8 +16,8 @@ router = APIRouter()
 
 
 @router.get("/healthz")
-def healthz() -> dict[str, str]:
-    """Whether the process answers."""
+async def healthz() -> dict[str, str]:
+    """Whether the process answers. It needs no thread: also when all of them are busy."""
     return {"status": "ok"}
 
 

@@ -30,7 +30,7 @@ from rich.table import Table
 from sqlalchemy import URL, create_engine, text
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database, database_url
 from roundhouse.console.database.schema import open_database
 from roundhouse.console.settings import ConsoleSettings
@@ -107,7 +107,7 @@ def _measure(url: URL, folder: Path, repeats: int) -> dict[str, dict[str, float]
         connection.execute(text("ANALYZE"))
         connection.commit()
     with database.writing() as session:
-        add_account(session, "bench", PASSWORD, "admin")
+        add_account(session, "bench", hash_password(PASSWORD), "admin")
     seconds: dict[str, list[float]] = {name: [] for name in PAGES}
     statements: dict[str, int] = {}
     app = create_app(ConsoleSettings(home=home), database)

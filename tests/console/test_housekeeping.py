@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from sqlalchemy import func, select, text
 
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
@@ -64,7 +64,7 @@ def test_logs_go_when_they_are_as_old_as_the_settings_say(database: Database) ->
 
 def test_logins_that_are_over_go(database: Database) -> None:
     with database.writing() as session:
-        user = add_account(session, "ann", "correct horse battery", "viewer")
+        user = add_account(session, "ann", hash_password("correct horse battery"), "viewer")
         Logins().begin(session, user, address="", browser="")
         Logins(lambda: utc_now() - timedelta(days=3)).begin(session, user, address="", browser="")
     Housekeeping(database, Clock()).when_due()

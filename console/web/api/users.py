@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
+from ...access.accounts import hash_password
 from ...accounts.actions import add_user, change_role, end_logins, reset_password, revoke_token_of, set_enabled
 from ...accounts.queries import find_user, list_users, logins_of, tokens_of
 from ...accounts.records import LoginRow, TokenRow, UserRow
@@ -55,8 +56,9 @@ def users(session: Reading, part: ListPage, wanted: UsersWanted) -> Paged[UserRo
 @router.post("", status_code=201)
 def add(request: Request, response: Response, actor: Admin, new: NewUser) -> UserRow:
     """Make an account."""
+    hashed = hash_password(new.password.get_secret_value())
     with state_of(request).database.writing() as session:
-        user = add_user(session, actor, new.name, new.password.get_secret_value(), new.role)
+        user = add_user(session, actor, new.name, hashed, new.role)
         response.headers["location"] = f"/api/v1/users/{user.name}"
         return find_user(session, user.name)
 
@@ -70,13 +72,14 @@ def user(session: Reading, name: UserName) -> UserRow:
 @router.patch("/{name}")
 def change(request: Request, actor: Admin, name: UserName, changes: UserChanges) -> UserRow:
     """Change an account: all of it, or nothing when one thing cannot be."""
+    hashed = None if changes.password is None else hash_password(changes.password.get_secret_value())
     with state_of(request).database.writing() as session:
         if changes.role is not None:
             change_role(session, actor, name, changes.role)
         if changes.enabled is not None:
             set_enabled(session, actor, name, enabled=changes.enabled)
-        if changes.password is not None:
-            reset_password(session, actor, name, changes.password.get_secret_value())
+        if hashed is not None:
+            reset_password(session, actor, name, hashed)
         session.flush()
         return find_user(session, name)
 

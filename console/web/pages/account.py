@@ -8,9 +8,10 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
 from ...access.actor import SCOPES, Actor
-from ...accounts.own import change_own_password, end_other_logins, end_own_login, make_token, revoke_own_token
+from ...accounts.own import change_own_password, checked_change, end_other_logins, end_own_login, make_token, revoke_own_token
 from ...accounts.queries import find_token, logins_of, tokens_of, who_am_i
 from ...errors import FieldError
+from ...models import User
 from ..access_lists import RowId
 from ..cookies import keep_login
 from ..page import Page, PageMaker
@@ -49,9 +50,12 @@ def change_password(
     state, address = state_of(request), address_of(request)
     if wait := state.login_throttle.take(actor.name, address):
         return _show(page, session, actor, _TOO_MANY, {"old": f"too many tries; wait {wait:.0f} seconds"})
+    user = session.get_one(User, actor.user_id)
+    session.commit()  # what waits to hash holds no connection
     try:
+        change = checked_change(user, old, password, again)
         with state.database.writing() as writing:
-            user = change_own_password(writing, actor, old, password, again)
+            user = change_own_password(writing, actor, change)
             browser = request.headers.get("user-agent", "")
             token = state.logins.begin(writing, user, address=address, browser=browser)
     except FieldError as error:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from roundhouse.errors import UsageError
 
-from ...access.accounts import add_account, any_accounts, password_fits
+from ...access.accounts import HashedPassword, add_account, any_accounts, hash_password, password_fits
 from ...access.actor import Actor
 from ...access.audit import audit
 from ...database.database import Database
+from ...database.turns import take_turn
 from ...errors import ForbiddenError
 from ...models import User
 from ..cookies import forget_login, keep_login, login_cookie
-from ..page import Page
+from ..page import Page, PageMaker
 from ..rendering import is_ours, redirect
 from ..state import WebState, state_of
 from ..who import Reading, Viewer, address_of
@@ -25,8 +30,10 @@ from ..who import Reading, Viewer, address_of
 __all__ = ["router"]
 
 router = APIRouter()
-_NOBODY = "no such account"
+_NOBODY, _ANYBODY = "no such account", "anybody"
 _TOO_MANY = 429
+_comers = ThreadPoolExecutor(3, thread_name_prefix="login")
+"""Strangers' tries wait in a line of their own, not in the threads that all routes share, and leave others a place to hash."""
 
 
 def _ours(path: str) -> str:
@@ -41,7 +48,7 @@ def login_page(page: Page, session: Reading, next: str = "/") -> Response:  # no
 
 
 @router.post("/login")
-def log_in(
+async def log_in(
     request: Request,
     page: Page,
     session: Reading,
@@ -50,9 +57,17 @@ def log_in(
     next: Annotated[str, Form()] = "/",  # noqa: A002  # as the form names it
 ) -> Response:
     """Log somebody in, or show the form again."""
-    state, name, address = state_of(request), name.strip().lower(), address_of(request)
-    shown = {"next": _ours(next), "name": name, "any_accounts": any_accounts(session)}
+    trying = partial(_try, request, page, session, name.strip().lower(), password, _ours(next))
+    return await asyncio.get_running_loop().run_in_executor(_comers, trying)
+
+
+def _try(request: Request, page: PageMaker, session: Session, name: str, password: str, then: str) -> Response:
+    state, address = state_of(request), address_of(request)
+    shown = {"next": then, "name": name, "any_accounts": any_accounts(session)}
     if wait := state.login_throttle.take(name, address):
+        session.commit()
+        if state.login_throttle.worth_noting(address):
+            _record_failure(state.database, None, address, "login.throttled", _ANYBODY)
         answer = page("login.html", _TOO_MANY, problem=f"too many tries; wait {wait:.0f} seconds", **shown)
         answer.headers["retry-after"] = f"{wait:.0f}"
         return answer
@@ -60,8 +75,8 @@ def log_in(
     session.commit()
     if password_fits(user, password) and user is not None:
         state.login_throttle.succeeded(name, address)
-        return _logged_in(request, user.id, _ours(next))
-    _record_failure(state.database, user, address)
+        return _logged_in(request, user.id, then)
+    _record_failure(state.database, user, address, "login.failed", _NOBODY)
     return page("login.html", 401, problem="there is no account with this name and password", **shown)
 
 
@@ -89,6 +104,7 @@ def setup_page(request: Request, page: Page, session: Reading, token: str = "") 
 def set_up(
     request: Request,
     page: Page,
+    session: Reading,
     name: Annotated[str, Form(max_length=200)],
     password: Annotated[str, Form(max_length=1024)],
     again: Annotated[str, Form(max_length=1024)],
@@ -96,10 +112,12 @@ def set_up(
 ) -> Response:
     """Make the first account, an admin, and log it in."""
     state = state_of(request)
+    _check_link(state, any_accounts(session), token)
+    session.commit()  # what waits to hash holds no connection
     try:
         if password != again:
             raise UsageError("the two passwords differ")
-        user_id = _first_account(state.database, state, name, password, token, address_of(request))
+        user_id = _first_account(state, name, hash_password(password), token, address_of(request))
     except ForbiddenError:
         raise
     except UsageError as error:
@@ -107,8 +125,9 @@ def set_up(
     return _logged_in(request, user_id, "/")
 
 
-def _first_account(database: Database, state: WebState, name: str, password: str, token: str, address: str) -> int:
-    with database.writing() as session:
+def _first_account(state: WebState, name: str, password: HashedPassword, token: str, address: str) -> int:
+    with state.database.writing() as session:
+        take_turn(session)
         _check_link(state, any_accounts(session), token)
         user = add_account(session, name, password, "admin")
         audit(session, Actor(user.id, user.name, "admin", "browser", address), "user.add", "user", user.name, role="admin")
@@ -136,9 +155,9 @@ def _logged_in(request: Request, user_id: int, then: str) -> RedirectResponse:
     return response
 
 
-def _record_failure(database: Database, user: User | None, address: str) -> None:
+def _record_failure(database: Database, user: User | None, address: str, action: str, nobody: str) -> None:
     """Write down a failed login. Not the name that was typed where there is no such account: it may be a password."""
-    name = user.name if user else _NOBODY
+    name = user.name if user else nobody
     actor = Actor(user.id if user else 0, name, "viewer", "browser", address)
     with database.writing() as session:
-        audit(session, actor, "login.failed", "user", name)
+        audit(session, actor, action, "user", name)

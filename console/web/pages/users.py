@@ -8,6 +8,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from ...access.accounts import hash_password
 from ...accounts.actions import add_user, change_role, end_logins, reset_password, revoke_token_of, set_enabled
 from ...accounts.queries import find_token, find_user, list_users, logins_of, tokens_of
 from ...accounts.records import UserFilter
@@ -48,8 +49,9 @@ def add(
 ) -> Response:
     """Make an account, or show the form again."""
     try:
+        hashed = hash_password(password)
         with state_of(request).database.writing() as writing:
-            user = add_user(writing, actor, name, password, role)
+            user = add_user(writing, actor, name, hashed, role)
     except FieldError as error:
         typed = {"name": name, "role": role}
         return _list(page, session, PageOf(), UserFilter(), 422, typed, {error.field: error.message})
@@ -90,8 +92,9 @@ def enable(request: Request, actor: Admin, name: str) -> Response:
 def set_password(request: Request, page: Page, session: Reading, actor: Admin, name: str, password: _Password) -> Response:
     """Give it another password, or show the form again."""
     try:
+        hashed = hash_password(password)
         with state_of(request).database.writing() as writing:
-            reset_password(writing, actor, name, password)
+            reset_password(writing, actor, name, hashed)
     except FieldError as error:
         return _one(page, session, name, 422, {error.field: error.message})
     return redirect(_path(name), f"{name} has another password, and is logged out everywhere.")

@@ -19,7 +19,7 @@ from served_app import ServedApp
 from sqlalchemy import delete, select, update
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.access.tokens import add_token, revoke_token
 from roundhouse.console.database.base import utc_now
@@ -209,7 +209,7 @@ def _add_events(database: Database) -> list[int]:
 def _add_somebody(database: Database) -> str:
     """A disabled account with tokens that are worth nothing."""
     with database.writing() as session:
-        user = add_account(session, "gone-for-good", PASSWORD, "operator")
+        user = add_account(session, "gone-for-good", hash_password(PASSWORD), "operator")
         user.disabled_at = utc_now()
         revoke_token(add_token(session, user.id, "revoked", ("read",), None)[0])
         add_token(session, user.id, "expired", ("read", "build"), None)[0].expires_at = utc_now() - timedelta(days=1)
@@ -219,6 +219,6 @@ def _add_somebody(database: Database) -> str:
 def _add_visitors(database: Database) -> str:
     """An account for each role; returns the id of a token of the admin's own."""
     with database.writing() as session:
-        users = [add_account(session, f"the-{role}", PASSWORD, role) for role in get_args(Role)]
+        users = [add_account(session, f"the-{role}", hash_password(PASSWORD), role) for role in get_args(Role)]
         (admin,) = (user for user in users if user.role == "admin")
         return str(add_token(session, admin.id, "its own", ("read",), None)[0].id)

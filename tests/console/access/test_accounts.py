@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from roundhouse.console.access.accounts import add_account, any_accounts, password_fits, set_password
+from roundhouse.console.access.accounts import add_account, any_accounts, hash_password, password_fits
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
@@ -28,7 +28,7 @@ class Clock:
 
 def ann(database: Database) -> User:
     with database.writing() as session:
-        return add_account(session, " Ann ", PASSWORD, "operator")
+        return add_account(session, " Ann ", hash_password(PASSWORD), "operator")
 
 
 def test_an_account_is_known_by_its_name_and_password(database: Database) -> None:
@@ -41,7 +41,7 @@ def test_an_account_is_known_by_its_name_and_password(database: Database) -> Non
     assert password_fits(user, PASSWORD)
     assert not password_fits(user, PASSWORD + "x")
     assert not password_fits(None, PASSWORD)
-    set_password(user, "another long password")
+    user.password_hash = hash_password("another long password")
     assert not password_fits(user, PASSWORD)
     user.disabled_at = utc_now()
     assert not password_fits(user, "another long password")
@@ -59,7 +59,7 @@ def test_an_account_is_known_by_its_name_and_password(database: Database) -> Non
 def test_what_makes_no_account(database: Database, name: str, password: str, why: str) -> None:
     ann(database)
     with database.writing() as session, pytest.raises(UsageError, match=why):
-        add_account(session, name, password, "viewer")
+        add_account(session, name, hash_password(password), "viewer")
 
 
 def test_a_login_lasts_until_it_is_over(database: Database) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from fastapi import FastAPI
 from starlette.types import Message
 
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.actor import SCOPES, Scope
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.access.secrets import hash_of
@@ -51,7 +51,7 @@ class Somebody:
         if self.role is None:
             return dict
         with database.writing() as session:
-            user = add_account(session, "somebody", "correct horse battery", self.role)
+            user = add_account(session, "somebody", hash_password("correct horse battery"), self.role)
             if self.worthless == "disabled":
                 user.disabled_at = utc_now()
             if self.scopes is None:

@@ -8,7 +8,7 @@ from built import ID, add_built
 from deployed import add_deployment, add_lines, add_samples
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.actor import SCOPES, Actor, Scope
 from roundhouse.console.access.audit import audit
 from roundhouse.console.access.logins import Logins
@@ -37,7 +37,7 @@ class Populated:
 def token_of(database: Database, role: Role = "admin", scopes: tuple[Scope, ...] = SCOPES) -> str:
     """A token of an account with this role, which is made where it is missing."""
     with database.writing() as session:
-        user = add_account(session, f"{role}-{utc_now():%H%M%S%f}", PASSWORD, role)
+        user = add_account(session, f"{role}-{utc_now():%H%M%S%f}", hash_password(PASSWORD), role)
         return add_token(session, user.id, "tests", scopes, None)[1]
 
 
@@ -58,7 +58,7 @@ def populate(database: Database, home: Home) -> Populated:
     token = token_of(database)
     worker = add_worker(database)
     with database.writing() as session:
-        victim = add_account(session, "victim", PASSWORD, "viewer")
+        victim = add_account(session, "victim", hash_password(PASSWORD), "viewer")
         Logins().begin(session, victim, address="10.0.0.1", browser="a browser")
         of_victim = add_token(session, victim.id, "of the victim", ("read",), None)[0].id
         add_built(session)

@@ -9,7 +9,7 @@ import pytest
 from browsing import ORIGIN, PASSWORD, Browser, BrowserMaker
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import Role
 from roundhouse.console.settings import ConsoleSettings
@@ -28,7 +28,7 @@ def browser(database: Database, tmp_path: Path) -> Iterator[BrowserMaker]:
         opened.append(client)
         if role is not None:
             with database.writing() as session:
-                add_account(session, name or f"the-{role}", PASSWORD, role)
+                add_account(session, name or f"the-{role}", hash_password(PASSWORD), role)
             client.log_in(name or f"the-{role}")
         return client
 

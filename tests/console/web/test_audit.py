@@ -95,3 +95,13 @@ def test_details_are_text_and_nothing_else(browser: BrowserMaker, database: Data
     for page in ("/audit", f"/audit/{newest}"):
         assert "<script>alert" not in admin.get(page).text
         assert "&lt;script&gt;" in admin.get(page).text
+
+
+def test_who_is_refused_for_trying_too_often_is_written_down_once(browser: BrowserMaker, database: Database) -> None:
+    nobody = browser()
+    wrong = {"name": "my secret password", "password": "wrong"}
+    statuses = [nobody.post("/login", data=wrong, headers={"origin": ORIGIN}).status_code for _ in range(12)]
+    assert statuses.count(429) > 1
+    with database.reading() as session:
+        refused = session.scalars(select(AuditEntry).where(AuditEntry.action == "login.throttled")).all()
+    assert [entry.who for entry in refused] == ["anybody"]

@@ -9,7 +9,7 @@ from browsing import ORIGIN, PASSWORD, BrowserMaker
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database, database_url, shown_url
 from roundhouse.console.models import AuditEntry, User
 from roundhouse.console.web.rendering import redirect, static_base
@@ -125,7 +125,7 @@ def test_statements_that_fail_do_not_tell_their_parameters(database: Database, c
         session.execute(text("SELECT :secret FROM nowhere"), {"secret": "rh_secret"})
     assert "rh_secret" not in str(raised.value)
     with database.writing() as session:
-        user = add_account(session, "ann", PASSWORD, "viewer")
+        user = add_account(session, "ann", hash_password(PASSWORD), "viewer")
     with pytest.raises(IntegrityError) as clash, database.writing() as session:
         session.add(User(name="ann", role="admin", password_hash="$argon2$secret", created_at=user.created_at))
     assert "$argon2" not in str(clash.value).split("DETAIL")[0]

@@ -9,7 +9,7 @@ import pytest
 from browsing import PASSWORD, Browser
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database
 from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
@@ -23,7 +23,7 @@ COOKIE = "__Host-roundhouse_login"
 @pytest.fixture
 def behind_tls(database: Database, tmp_path: Path) -> Iterator[Browser]:
     with database.writing() as session:
-        add_account(session, "ann", PASSWORD, "admin")
+        add_account(session, "ann", hash_password(PASSWORD), "admin")
     app = create_app(ConsoleSettings(home=Home(tmp_path), public_url=PUBLIC), database)
     with Browser(app, base_url=PUBLIC, raise_server_exceptions=False) as browser:
         yield browser
@@ -83,7 +83,7 @@ def test_the_guard_knows_the_cookie_by_its_name_behind_tls(behind_tls: Browser) 
 
 def test_a_proxy_may_ask_under_its_own_name_for_this_host(database: Database, tmp_path: Path) -> None:
     with database.writing() as session:
-        add_account(session, "ann", PASSWORD, "admin")
+        add_account(session, "ann", hash_password(PASSWORD), "admin")
     app = create_app(ConsoleSettings(home=Home(tmp_path), public_url=PUBLIC), database)
     with Browser(app, base_url="http://127.0.0.1:8080") as upstream:
         answer = upstream.post("/login", data=FORM, headers={"origin": PUBLIC}, follow_redirects=False)

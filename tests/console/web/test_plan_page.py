@@ -159,7 +159,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from starlette.testclient import TestClient
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database, database_url
 from roundhouse.console.database.schema import open_database
 from roundhouse.console.settings import ConsoleSettings
@@ -170,7 +170,7 @@ home.path.mkdir()
 database = Database(database_url(None, home))
 open_database(database)
 with database.writing() as session:
-    add_account(session, "ann", "correct horse battery", "admin")
+    add_account(session, "ann", hash_password("correct horse battery"), "admin")
 client = TestClient(create_app(ConsoleSettings(home=home), database), base_url="http://127.0.0.1")
 client.post("/login", data={"name": "ann", "password": "correct horse battery"}, headers={"origin": "http://127.0.0.1"})
 for path in ("/plan?model=demo%3Asmollm2&weights=fp8", "/builds/new?model=demo%3Asmollm2", "/plan?model=a%2Fb", "/builds"):

@@ -10,7 +10,7 @@ from browsing import ORIGIN, PASSWORD, Browser, BrowserMaker
 from counting import count_queries
 from sqlalchemy import select
 
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.tokens import add_token
 from roundhouse.console.accounts.actions import change_role
@@ -119,7 +119,7 @@ def test_an_admin_sees_and_revokes_everybodys_tokens(browser: BrowserMaker, data
 def test_the_last_admin_stays(browser: BrowserMaker, database: Database, way: str) -> None:
     admin = browser("admin")
     with database.writing() as session:
-        add_account(session, "retired", PASSWORD, "admin").disabled_at = user(database, "the-admin").created_at
+        add_account(session, "retired", hash_password(PASSWORD), "admin").disabled_at = user(database, "the-admin").created_at
     if way.startswith("api"):
         changes = {"role": "viewer"} if way == "api role" else {"enabled": False}
         headers = {"origin": ORIGIN, "x-form-token": admin.form_token()}
@@ -137,7 +137,7 @@ def test_the_last_admin_stays(browser: BrowserMaker, database: Database, way: st
 def test_two_admins_cannot_demote_each_other_at_once(database: Database) -> None:
     with database.writing() as session:
         for name in ("ann", "bob"):
-            add_account(session, name, PASSWORD, "admin")
+            add_account(session, name, hash_password(PASSWORD), "admin")
     together = threading.Barrier(2)
 
     def demote(name: str) -> bool:
@@ -162,7 +162,7 @@ def test_the_list_has_filters_in_its_address_and_a_fixed_number_of_statements(
     admin = browser("admin")
     with database.writing() as session:
         for number in range(60):
-            add_account(session, f"user-{number:02}", PASSWORD, "viewer")
+            add_account(session, f"user-{number:02}", hash_password(PASSWORD), "viewer")
     with count_queries(database) as few:
         admin.get("/users?size=1")
     with count_queries(database) as many:
