@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 from roundhouse.serve.process.tethered import TetheredProcess
 
+from .command_options import DATABASE_DESCRIPTOR, DATABASE_VARIABLE
+from .inherited import handed_over
 from .settings import ConsoleSettings
 
 __all__ = ["WorkerBeside"]
@@ -23,13 +25,14 @@ class WorkerBeside:
 
     Args:
         settings: of the console.
-        database: the database's URL with its password; it travels in the environment, where only this user sees it.
+        database: the database's URL with its password; it is handed over in memory, and nobody else sees it.
         on_line: gets each line that the worker prints.
     """
 
     def __init__(self, settings: ConsoleSettings, database: str, on_line: Callable[[str], None]) -> None:
         self._command = _command(settings)
-        self._environment = {**os.environ, "ROUNDHOUSE_DATABASE": database}
+        self._environment = {name: value for name, value in os.environ.items() if name != DATABASE_VARIABLE}
+        self._database = database
         self._on_line = on_line
         self._process: TetheredProcess | None = None
         self._pause_s = _FIRST_PAUSE_S
@@ -50,7 +53,7 @@ class WorkerBeside:
             self._process = None
         if now >= self._not_before:
             try:
-                self._process, self._started = TetheredProcess(self._command, self._environment, self._on_line), now
+                self._process, self._started = self._start(), now
             except OSError as error:  # no memory, no processes left: the console goes on
                 self._not_before = now + _LONGEST_PAUSE_S
                 self._on_line(f"the worker cannot be started ({error}); it is tried again in {_LONGEST_PAUSE_S:.0f} s")
@@ -59,6 +62,11 @@ class WorkerBeside:
         """End it; jobs that run are given back or interrupted."""
         if self._process is not None:
             self._process.stop(_GRACE_S)
+
+    def _start(self) -> TetheredProcess:
+        with handed_over("database", self._database) as descriptor:
+            environment = {**self._environment, DATABASE_DESCRIPTOR: str(descriptor)}
+            return TetheredProcess(self._command, environment, self._on_line, descriptors=[descriptor])
 
 
 def _command(settings: ConsoleSettings) -> Sequence[str]:

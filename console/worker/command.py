@@ -8,7 +8,8 @@ import os
 from roundhouse.build.command_options import HomeOption, home_at
 from roundhouse.build.extras import require_extra
 
-from ..command_options import DATABASE_VARIABLE, DatabaseOption, ModelsOption
+from ..command_options import DATABASE_DESCRIPTOR, DATABASE_VARIABLE, DatabaseOption, ModelsOption
+from ..inherited import take_over
 
 __all__ = ["worker"]
 
@@ -24,6 +25,8 @@ def worker(database: DatabaseOption = None, home: HomeOption = None, models: Mod
     from .settings import WorkerSettings
 
     os.environ.pop(DATABASE_VARIABLE, None)  # it may hold a password, and what jobs start inherits the rest
+    if handed := os.environ.pop(DATABASE_DESCRIPTOR, None):
+        database = take_over(int(handed))
     place = Home(home_at(home).path.resolve())
     settings = WorkerSettings(
         home=place,

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from .. import inherited
 from ..jobs import Claim
 
 __all__ = ["ORDER", "WorkOrder", "handed_over", "take_order"]
@@ -43,17 +44,10 @@ class WorkOrder(BaseModel):
 @contextmanager
 def handed_over(order: WorkOrder) -> Iterator[int]:
     """A descriptor for a child to inherit; it may be closed here as soon as the child has started."""
-    descriptor = os.memfd_create("work-order")
-    try:
-        with open(descriptor, "w", encoding="utf-8", closefd=False) as stream:
-            stream.write(order.model_dump_json())
-        os.lseek(descriptor, 0, os.SEEK_SET)
+    with inherited.handed_over("work-order", order.model_dump_json()) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def take_order() -> WorkOrder:
     """What this process is told, once: its own children see neither order nor descriptor."""
-    with open(int(os.environ.pop(ORDER)), encoding="utf-8") as stream:
-        return WorkOrder.model_validate_json(stream.read())
+    return WorkOrder.model_validate_json(inherited.take_over(int(os.environ.pop(ORDER))))

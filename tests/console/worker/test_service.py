@@ -18,10 +18,12 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import EngineReplica, Worker
+from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.worker import registration as registrations
 from roundhouse.console.worker.periodic import Periodic
 from roundhouse.console.worker.registration import Registration, targets_here
 from roundhouse.console.worker.service import Watch, run_worker
+from roundhouse.console.worker_beside import WorkerBeside
 
 from .conftest import Bench, eventually
 
@@ -124,8 +126,37 @@ def test_others_see_no_password(bench: Bench) -> None:
         assert not [each for each in told if secret in each]
     (child,) = [each for each in bench.children() if not any("tether" in part for part in each.cmdline())]
     assert not [each for each in Path(f"/proc/{child.pid}/fd").iterdir() if "work-order" in os.readlink(each)]
+    assert not [text for process in bench.children() for text in memory_of(process) if text]
     bench.cancel(job)
     assert bench.ended(job).state == "cancelled"
+
+
+def memory_of(process: psutil.Process) -> list[str]:
+    """What lies in memory that a process shares by a descriptor."""
+    return [each.read_text() for each in Path(f"/proc/{process.pid}/fd").iterdir() if "memfd:" in os.readlink(each)]
+
+
+@on_sqlite
+def test_the_worker_beside_a_console_is_told_the_database_and_nobody_else_is(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "its home")
+    secret = database.url.render_as_string(hide_password=False)
+    monkeypatch.setenv("ROUNDHOUSE_DATABASE", secret)
+    beside = WorkerBeside(ConsoleSettings(home=home), secret, lambda _: None)
+    beside.keep_running()
+    try:
+        worker = eventually(lambda: the_worker(database))
+        assert worker.home == str(home.path)
+        process = psutil.Process(worker.pid)
+        tether = process.parent()
+        assert tether is not None
+        assert any("tether" in part for part in tether.cmdline())
+        for each in (process, tether):
+            told = [*each.cmdline(), *each.environ().values(), *memory_of(each)]
+            assert not [part for part in told if secret in part]
+    finally:
+        beside.stop()
 
 
 def test_the_command_runs_until_it_is_asked_to_end(database: Database, tmp_path: Path) -> None:
