@@ -72,11 +72,11 @@ class Engine:
 
     @classmethod
     def open(cls, folder: Path) -> Engine:
-        """Read an engine folder and check that every file is there with its size.
+        """Read an engine folder and check that every file is there with its size, in the folder itself.
 
         Raises:
-            EngineError: the manifest is missing or of another format, or a file is missing or has
-                another size. All of them are named.
+            EngineError: the manifest is missing or of another format, or a file is missing, has
+                another size, or is a link. All of them are named.
         """
         engine = cls(folder, read_manifest(folder))
         engine.check_sizes()
@@ -100,12 +100,13 @@ class Engine:
             yield
 
     def check_sizes(self) -> None:
-        """See that every file is there with its size.
+        """See that every file is there with its size, and that none is a link: what lies elsewhere is changed by others.
 
         Raises:
             EngineError: naming each one that is not.
         """
-        self._require([_size_problem(self.folder / name, record) for name, record in self.manifest.files.items()])
+        real = self.folder.resolve()
+        self._require([_size_problem(real, name, record) for name, record in self.manifest.files.items()])
 
     def verify(self, on_step: OnStep = lambda *_: None) -> None:
         """Hash every file.
@@ -138,8 +139,10 @@ def read_manifest(folder: Path) -> Manifest:
     """Read an engine folder's ``engine.json``, and nothing else of it.
 
     Raises:
-        EngineError: it is missing, or of another format.
+        EngineError: it is missing, a link, or of another format.
     """
+    if (folder / MANIFEST).is_symlink():
+        raise EngineError(f"{folder} is not an engine: its {MANIFEST} is a link")
     try:
         text = (folder / MANIFEST).read_bytes()
     except OSError:
@@ -167,9 +170,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     (folder / MANIFEST).write_text(text + "\n")
 
 
-def _size_problem(path: Path, record: FileRecord) -> str | None:
+def _size_problem(folder: Path, name: str, record: FileRecord) -> str | None:
+    """What is wrong with a file of a resolved folder."""
+    path = folder / name
     try:
-        size = path.stat().st_size
-    except OSError:
+        size = path.lstat().st_size
+        if path.resolve() != path or not path.is_relative_to(folder):
+            return f"{path.name} is a link, or lies outside of the engine"
+    except (OSError, RuntimeError):  # a loop of links
         return f"{path.name} is missing"
     return None if size == record.bytes else f"{path.name} has {size:,} bytes instead of {record.bytes:,}"

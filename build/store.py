@@ -27,6 +27,21 @@ class EngineStore:
         """Where the engine with this id is, or would be."""
         return self.folder / engine_id
 
+    def open(self, engine_id: str) -> Engine:
+        """Open the engine with this id, whatever else is called so.
+
+        Raises:
+            UsageError: there is none.
+            EngineError: it is damaged, is another's folder, or lies elsewhere: its place is a link.
+        """
+        folder = self.path(engine_id)
+        if engine_id[:1] in ("", ".") or "/" in engine_id or not folder.is_dir():
+            raise UsageError(f"no engine has the id {engine_id!r}")
+        engine = _opened(folder)
+        if engine.manifest.id != engine_id:
+            raise EngineError(f"{folder} holds another engine: {engine.manifest.id}")
+        return engine
+
     def __iter__(self) -> Iterator[Engine]:
         """Every readable engine, newest first; damaged ones are left out (see :meth:`damaged`)."""
         engines = [engine for _, engine in self._scan() if isinstance(engine, Engine)]
@@ -47,10 +62,10 @@ class EngineStore:
             return Engine.open(Path(wanted))
         exact = self.path(wanted)
         if wanted and exact.is_dir() and not wanted.startswith("."):
-            return Engine.open(exact)
+            return _opened(exact)
         matches = {id_: name for id_, name in self._names().items() if wanted and (name == wanted or id_.startswith(wanted))}
         if len(matches) == 1:
-            return Engine.open(self.path(*matches))
+            return _opened(self.path(*matches))
         known = ", ".join(f"{name} ({id_})" for id_, name in (matches or self._names()).items())
         problem = f"{wanted!r} could be several engines: " if matches else f"no engine is called {wanted!r}"
         raise UsageError(
@@ -96,7 +111,10 @@ class EngineStore:
     def delete_withdrawn(self) -> None:
         """The second half, which takes as long as the disk does. What an earlier, killed removal left is deleted as well."""
         for folder in (self.folder / ".removed").glob("*"):
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_symlink():  # what it leads to is not ours
+                folder.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _names(self) -> dict[str, str]:
         """The name of every engine whose manifest can be read, damaged or not, by id."""
@@ -113,9 +131,20 @@ class EngineStore:
             if folder.name.startswith(".") or not folder.is_dir():
                 continue
             try:
-                yield folder.name, Engine.open(folder)
+                yield folder.name, _opened(folder)
             except EngineError as error:
                 yield folder.name, error
+
+
+def _opened(folder: Path) -> Engine:
+    """An engine of a store.
+
+    Raises:
+        EngineError: it is damaged, or lies elsewhere.
+    """
+    if folder.is_symlink():
+        raise EngineError(f"{folder} is a link; an engine lies in the home itself", hint="Copy or move the engine there.")
+    return Engine.open(folder)
 
 
 def _require_not_running(folder: Path) -> None:

@@ -31,7 +31,7 @@ def make_served(order: Order, secrets: dict[str, str], on_log: Callable[[str], N
 
     def make(before: Endpoints | None) -> Served:
         """Where it answered before, it answers again: what clients were told stays true."""
-        engine = EngineStore(home).find(settings.engine_id)
+        engine = EngineStore(home).open(settings.engine_id)
         keys = ApiKeys([secrets["api_key"]]) if settings.keyed else None
         if settings.kind == "remote":
             return RemoteDeployment(

@@ -69,8 +69,10 @@ class Inventory:
             yield from (each for each in sorted(self._home.engines.iterdir()) if each.name[0] != "." and each.is_dir())
 
     def _open(self, folder: Path) -> Found:
+        if folder.is_symlink():
+            return Found(None, f"{folder} is a link; an engine lies in the home itself")
         try:
-            stat = (folder / MANIFEST).stat()
+            stat = (folder / MANIFEST).lstat()
             signature = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
             before = self._read.get(folder.name)
             engine = before[1] if before and before[0] == signature else Engine(folder, read_manifest(folder))

@@ -131,3 +131,64 @@ def test_only_engines_of_the_store_are_removed(copied: tuple[EngineStore, Path],
     shutil.copytree(folder, outside)
     with pytest.raises(UsageError, match="is not in"):
         store.locate(str(outside))
+
+
+def linked_elsewhere(path: Path, tmp_path: Path) -> Path:
+    """Move something out of the store, and leave a link to it."""
+    elsewhere = tmp_path / "elsewhere" / path.name
+    elsewhere.parent.mkdir(exist_ok=True)
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    return elsewhere
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "checkpoint/model.safetensors", "engine.json"])
+def test_no_part_of_an_engine_is_a_link(copied: tuple[EngineStore, Path], tmp_path: Path, name: str) -> None:
+    linked_elsewhere(copied[1] / name, tmp_path)
+    with pytest.raises(EngineError, match="is a link"):
+        Engine.open(copied[1])
+
+
+@pytest.mark.parametrize("name", ["../another/file", "{outside}"])
+def test_no_file_of_an_engine_lies_outside(copied: tuple[EngineStore, Path], tmp_path: Path, name: str) -> None:
+    outside = copied[1].parent / "another" / "file"
+    outside.parent.mkdir()
+    outside.write_bytes(b"12345")
+    manifest = copied[1] / "engine.json"
+    told = json.loads(manifest.read_text())
+    told["files"][name.format(outside=outside)] = {"bytes": 5, "sha256": "0" * 64}
+    manifest.write_text(json.dumps(told))
+    with pytest.raises(EngineError, match="lies outside"):
+        Engine.open(copied[1])
+
+
+def test_a_link_to_an_engine_is_none_of_the_store_and_its_removal_leaves_what_it_leads_to(
+    copied: tuple[EngineStore, Path], tmp_path: Path
+) -> None:
+    store, folder = copied
+    elsewhere = linked_elsewhere(folder, tmp_path)
+    assert list(store) == []
+    assert [name for name, _ in store.damaged()] == [folder.name]
+    for opened in (store.open, store.find):
+        with pytest.raises(EngineError, match="is a link"):
+            opened(folder.name)
+    store.remove(store.locate(folder.name))
+    assert not folder.is_symlink()
+    assert list((store.folder / ".removed").iterdir()) == []
+    assert Engine.open(elsewhere).manifest.id == folder.name
+
+
+def test_an_engines_home_may_be_a_link(copied: tuple[EngineStore, Path], tmp_path: Path) -> None:
+    linked_elsewhere(copied[0].folder, tmp_path)
+    copied[0].open(copied[1].name).verify()
+
+
+def test_an_engine_is_opened_by_its_whole_id_and_by_nothing_else(copied: tuple[EngineStore, Path]) -> None:
+    store, folder = copied
+    assert store.open(folder.name).folder == folder
+    for other in (folder.name[:8], Engine.open(folder).manifest.name, str(folder), f"../engines/{folder.name}", "", "."):
+        with pytest.raises(UsageError, match="no engine has the id"):
+            store.open(other)
+    folder.rename(store.path("another"))
+    with pytest.raises(EngineError, match="holds another engine"):
+        store.open("another")

@@ -94,7 +94,7 @@ def _prepare(task: Task, id_: str, folder: DeploymentFolder) -> int:
             row = deployment_row(session, id_)
             tell(row, "starting")
             settings, sealed = DeploymentSettings.model_validate(row.settings), row.sealed
-        EngineStore(task.home).find(settings.engine_id)
+        EngineStore(task.home).open(settings.engine_id)
         if find(folder) is None:
             order = Order(deployment_id=id_, home=task.home.path.resolve(), settings=settings, sealed=sealed)
             folder.prepare(order, first_line=logged + 1)

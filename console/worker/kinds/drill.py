@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundhouse.build.engine import Engine
 from roundhouse.build.extras import require_extra
+from roundhouse.build.store import EngineStore
 from roundhouse.serve.threads import prepare_threads
 
 from ..engine_folder import engine_folder
@@ -31,7 +31,7 @@ def run(task: Task) -> dict[str, Any]:
     from roundhouse.serve.drill.view import drill_verdict
 
     wanted = task.payload
-    engine = Engine.open(engine_folder(task)[1]) if wanted.get("engine_id") is not None else None
+    engine = EngineStore(task.home).open(engine_folder(task)[0]) if wanted.get("engine_id") is not None else None
     cases = cases_of(levels_of(wanted.get("guards"), None), kinds_of(wanted.get("faults")))
 
     def tell(done: int, total: int) -> None:

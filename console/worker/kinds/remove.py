@@ -26,7 +26,8 @@ def run(task: Task) -> dict[str, Any]:
     """
     engine_id, folder = engine_folder(task)
     store = EngineStore(task.home)
-    size = sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+    inside = () if folder.is_symlink() else folder.rglob("*")  # of a link only the link goes
+    size = sum(path.lstat().st_size for path in inside if path.is_file())
     with task.stage("remove", f"{folder}, {size:,} bytes"):
         using = select(Deployment.name).where(
             Deployment.engine_id == engine_id, Deployment.host == task.host, Deployment.state.in_(LIVE_STATES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundhouse.build.engine import Engine
+from roundhouse.build.store import EngineStore
 from roundhouse.errors import EngineError
 
 from ...engines.recording import mark_replica, record_engine
@@ -20,10 +20,10 @@ def run(task: Task) -> dict[str, Any]:
     Raises:
         EngineError: it is damaged, or not in this home.
     """
-    engine_id, folder = engine_folder(task)
+    engine_id, _ = engine_folder(task)
     try:
         with task.stage("open", "the manifest, and every file's size"):
-            engine = Engine.open(folder)
+            engine = EngineStore(task.home).open(engine_id)
         files, size = len(engine.manifest.files), engine.total_bytes
         with task.stage("hash", f"{files} files, {size:,} bytes"):
             engine.verify(lambda done, total: task.progress(done / total if total else 1.0))

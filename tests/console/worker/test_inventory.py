@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from roundhouse.build.engine import MANIFEST, Engine, write_manifest
 from roundhouse.build.home import Home
@@ -121,3 +122,18 @@ def test_what_did_not_change_is_not_read_again(
     monkeypatch.setattr(inventories, "read_manifest", lambda folder: pytest.fail(f"read {folder}"))
     monkeypatch.setattr(database, "writing", lambda: pytest.fail("wrote"))
     inventory.reconcile(database)
+
+
+def test_a_link_to_an_engine_is_none_of_this_home(
+    database: Database, home: Home, engine: Engine, inventory: Inventory, tmp_path: Path
+) -> None:
+    inventory.reconcile(database)
+    engine.folder.rename(tmp_path / "elsewhere")
+    engine.folder.symlink_to(tmp_path / "elsewhere")
+    inventory.reconcile(database)
+    ((_, state, problem),) = replicas(database)
+    assert (state, "is a link" in str(problem)) == ("damaged", True)
+    with database.writing() as session:
+        session.execute(delete(EngineReplica))
+    inventory.reconcile(database)
+    assert replicas(database) == []

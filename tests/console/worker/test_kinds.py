@@ -185,6 +185,20 @@ def test_remove_deletes_files_and_replica_but_not_what_is_known(desk: Desk, engi
         desk.run("remove", engine_id=engine.manifest.id)
 
 
+def test_a_link_in_an_engines_place_is_no_engine_and_only_the_link_goes(desk: Desk, engine: Engine, tmp_path: Path) -> None:
+    engine.folder.rename(tmp_path / "elsewhere")
+    engine.folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EngineError, match="is a link"):
+        desk.run("verify", engine_id=engine.manifest.id)
+    replica = desk.replica()
+    assert replica is not None
+    assert replica.state == "damaged"
+    assert desk.run("remove", engine_id=engine.manifest.id) == {"engine_id": engine.manifest.id, "bytes": 0}
+    assert not engine.folder.is_symlink()
+    assert not list((desk.home.engines / ".removed").glob("*"))
+    assert Engine.open(tmp_path / "elsewhere").manifest.id == engine.manifest.id
+
+
 def test_remove_refuses_what_runs_or_is_deployed(desk: Desk, engine: Engine) -> None:
     with engine.held(), pytest.raises(UsageError, match="is running"):
         desk.run("remove", engine_id=engine.manifest.id)
