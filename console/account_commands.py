@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .accounts.records import UserRow
     from .database.database import Database
 
-__all__ = ["users_commands"]
+__all__ = ["users_commands", "whoever_has_the_database"]
 
 RoleOption = Annotated[Literal["viewer", "operator", "admin"], typer.Option(help="Each may do what the ones before it may.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As it is typed to log in.")]
@@ -64,7 +64,7 @@ def add(name: NameArgument, role: RoleOption = "viewer", database: DatabaseOptio
 
     hashed = hash_password(_ask_password())
     with opened.writing() as session:
-        user = add_user(session, _whoever_has_the_database(), name, hashed, role)
+        user = add_user(session, whoever_has_the_database(), name, hashed, role)
     typer.echo(f"{user.name} can log in, as {role}")
 
 
@@ -79,7 +79,7 @@ def password(name: NameArgument, database: DatabaseOption = None, home: HomeOpti
         user = find_user(session, name.strip().lower())
     hashed = hash_password(_ask_password())
     with opened.writing() as session:
-        reset_password(session, _whoever_has_the_database(), user.name, hashed)
+        reset_password(session, whoever_has_the_database(), user.name, hashed)
     disabled = "; it is disabled, and stays so" if user.state == "disabled" else ""
     typer.echo(f"{user.name} has another password, and is logged out everywhere{disabled}")
 
@@ -105,7 +105,8 @@ def _ask_password() -> str:
     return first
 
 
-def _whoever_has_the_database() -> Actor:
+def whoever_has_the_database() -> Actor:
+    """Who acts from the command line: the user of this machine."""
     from .access.actor import Actor
 
     try:

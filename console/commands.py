@@ -10,7 +10,7 @@ import typer
 from roundhouse.build.command_options import HomeOption, JsonOption, home_at, print_json
 from roundhouse.build.extras import require_extra
 
-from .account_commands import users_commands
+from .account_commands import users_commands, whoever_has_the_database
 from .command_options import DatabaseOption, ModelsOption
 from .worker.command import worker
 
@@ -80,10 +80,14 @@ def demo(database: DatabaseOption = None, home: HomeOption = None, json: JsonOpt
 
 def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Bring the schema of the console's database to this version's. Save a copy first; consoles and workers must not run."""
+    from .access.audit import audit
     from .database.schema import upgrade as run
 
     opened = _open(database, home)
     before = run(opened)
+    if not before.is_current:
+        with opened.writing() as session:
+            audit(session, whoever_has_the_database(), "database.upgrade", "database", before.wanted, before=before.found)
     if before.is_current:
         typer.echo(f"the schema is {before.wanted} already")
     else:

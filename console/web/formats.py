@@ -19,6 +19,7 @@ __all__ = [
     "iso",
     "log_level",
     "number_text",
+    "outline",
     "percent",
     "relative",
     "short_id",
@@ -127,6 +128,14 @@ def log_level(line: str) -> str:
     return "error" if _ERROR.search(line) else "warning" if _WARNING.search(line) else ""
 
 
+def outline(value: object, most: int) -> str:
+    """Any value as a text of at most so many characters; only the API tells all of a long one."""
+    if isinstance(value, list | tuple):
+        value = ", ".join(str(each) for each in value[:most])
+    text = UNKNOWN if value is None else str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "absolute": absolute,
     "bytes_text": bytes_text,
@@ -137,6 +146,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "log_level": log_level,
     "memory_picture": memory_picture,
     "number_text": number_text,
+    "outline": outline,
     "page_cells": page_cells,
     "percent": percent,
     "relative": relative,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from sqlalchemy import select
 from typer.testing import CliRunner
 
 from roundhouse.__main__ import app
+from roundhouse.build.home import Home
+from roundhouse.console.database.database import Database, database_url
+from roundhouse.console.models import AuditEntry
 from roundhouse.errors import SetupError
 
 
@@ -24,6 +28,13 @@ def test_a_database_comes_to_be_and_says_what_it_is(tmp_path: Path) -> None:
     assert state["current"]
     assert state["found"] == state["wanted"]
     assert str(tmp_path / "new") in run("current")
+    database = Database(database_url(None, Home(tmp_path / "new")))
+    with database.reading() as session:
+        entries = session.scalars(select(AuditEntry)).all()
+    database.close()
+    assert [(entry.action, entry.by, entry.subject) for entry in entries] == [
+        ("database.upgrade", "command line", state["found"])
+    ]
 
 
 def test_a_database_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_who_does_not_end_is_killed(
 
 
 @pytest.mark.parametrize(
-    ("order", "why"), [(None, "no engine is called 'nowhere'"), ("{}", "the supervisor failed: 4 validation errors for Order")]
+    ("order", "why"), [(None, "no engine has the id 'nowhere'"), ("{}", "the supervisor failed: 4 validation errors for Order")]
 )
 def test_a_supervisor_that_cannot_do_its_order_says_why(folder: DeploymentFolder, order: str | None, why: str) -> None:
     if order is not None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
-from browsing import ORIGIN, BrowserMaker
+import pytest
+from browsing import ORIGIN, PASSWORD, BrowserMaker
 from counting import count_queries
+from populated import populate
 from sqlalchemy import select
 
+from roundhouse.build.home import Home
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.audit import audit
 from roundhouse.console.database.database import Database
@@ -105,3 +111,54 @@ def test_who_is_refused_for_trying_too_often_is_written_down_once(browser: Brows
     with database.reading() as session:
         refused = session.scalars(select(AuditEntry).where(AuditEntry.action == "login.throttled")).all()
     assert [entry.who for entry in refused] == ["anybody"]
+
+
+def test_a_long_detail_makes_no_long_page(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    with database.writing() as session:
+        audit(session, Actor(1, "ann", "admin", "browser", "x"), "drill", "job", "1", faults=["<free early>"] * 100_000)
+    newest = admin.get("/api/v1/audit").json()["items"][0]
+    assert len(newest["detail"]["faults"]) == 100_000
+    for page, most in (("/audit", 150), (f"/audit/{newest['id']}", 5000)):
+        text = admin.get(page).text
+        assert "…" in text
+        assert "&lt;free early&gt;, &lt;" in text
+        assert text.count("free early") * len("<free early>") < most
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_every_link_of_the_log_leads_somewhere(browser: BrowserMaker, database: Database, tmp_path: Path) -> None:
+    """Entries of everything that can be done, made by doing it."""
+    there = populate(database, Home(tmp_path / "home"))
+    admin = browser("admin")
+    browser().post("/login", data={"name": "nobody", "password": "x"}, headers={"origin": ORIGIN})
+    headers = {"origin": ORIGIN, "x-form-token": admin.form_token()}
+    wishes: tuple[tuple[str, str, dict[str, object] | None], ...] = (
+        ("POST", "/builds", {"recipe": {"model": "demo:smollm2"}}),
+        ("POST", "/drills", {"seed": 1, "steps": 10, "faults": ["freed_early"]}),
+        ("POST", "/jobs/{job_id}/retry", None),
+        ("POST", "/jobs/{job_id}/cancel", None),
+        ("POST", "/engines/{engine_id}/verify", None),
+        ("POST", "/deployments", {"settings": {"engine_id": there.known["engine_id"], "name": "another"}}),
+        ("POST", "/deployments/{deployment_id}/unload", None),
+        ("POST", "/deployments/{deployment_id}/key", None),
+        ("DELETE", "/deployments/bbbbbbbb", None),
+        ("POST", "/users", {"name": "new", "password": PASSWORD, "role": "viewer"}),
+        ("PATCH", "/users/new", {"role": "operator", "enabled": False}),
+        ("POST", "/account/tokens", {"name": "t", "scopes": ["read"]}),
+        ("DELETE", "/users/{name}/tokens/{token_id}", None),
+        ("DELETE", "/users/{name}/logins", None),
+        ("PATCH", "/settings", {"job_log_days": 7}),
+    )
+    refused = []
+    for method, path, body in wishes:
+        answer = admin.request(method, f"/api/v1{path.format(**there.known)}", json=body, headers=headers)
+        if answer.status_code >= 300:
+            refused.append(f"{method} {path}: {answer.text}")
+    assert refused == []
+    assert admin.get("/api/v1/audit").json()["total"] > len(wishes)
+    page = admin.get("/audit?size=200").text
+    links = {html.unescape(link) for link in re.findall(r'href="(/[^"]*)"', page)}
+    assert {link.split("/")[1] for link in links} >= {"builds", "engines", "deployments", "users"}
+    wrong = {link: status for link in links if (status := admin.get(link).status_code) != 200}
+    assert wrong == {}
