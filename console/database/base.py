@@ -10,6 +10,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
+from .clock import utc_now
+
 __all__ = ["Base", "Json", "UtcDateTime", "utc_now"]
 
 Json = JSON().with_variant(JSONB(), "postgresql")
@@ -55,8 +57,3 @@ class Base(DeclarativeBase):
         list[str]: Json,
         list[dict[str, Any]]: Json,
     }
-
-
-def utc_now() -> datetime:
-    """This moment."""
-    return datetime.now(UTC)

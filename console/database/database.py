@@ -7,17 +7,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session
 
 from roundhouse.build.home import Home
 from roundhouse.errors import UsageError
 
+from .clock import clock
+
 __all__ = ["Database", "database_url", "shown_url"]
 
 _BUSY_MS = 20_000
 """How long SQLite waits for another writer."""
 _WRITES = "roundhouse_writes"
+_CONNECTIONS, _CONNECTIONS_MORE = 20, 25
+"""To a server, kept and at most beside them: more together than a web process has threads."""
+_CONNECTION_WAIT_S = 10.0
+_CONNECTION_AGE_S = 900
+"""Then it is made anew, and the clocks are compared."""
 
 
 def database_url(given: str | None, home: Home) -> URL:
@@ -86,8 +94,9 @@ class Database:
 
 
 def _create_engine(url: URL) -> Engine:
+    # Errors are logged, and parameters may be secrets.
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True, hide_parameters=True)  # errors are logged; parameters may be secrets
+        return _on_server(url)
     engine = create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
@@ -99,5 +108,29 @@ def _create_engine(url: URL) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get(_WRITES) else "BEGIN")
+
+    return engine
+
+
+def _on_server(url: URL) -> Engine:
+    engine = create_engine(
+        url,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        pool_size=_CONNECTIONS,
+        max_overflow=_CONNECTIONS_MORE,
+        pool_timeout=_CONNECTION_WAIT_S,
+        pool_recycle=_CONNECTION_AGE_S,
+    )
+
+    @event.listens_for(engine, "connect")
+    def compare_clocks(connection: DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        asked = clock.of_machine()
+        cursor.execute("SELECT clock_timestamp()")
+        ((server,),) = cursor.fetchall()
+        clock.follow(server, asked, clock.of_machine())
+        cursor.close()
+        connection.rollback()
 
     return engine

@@ -24,7 +24,7 @@ class Worklist:
 
     Args:
         database: where they are.
-        clock: this moment. Hosts whose clocks differ by as much as a lease would take each other's jobs.
+        clock: this moment, the same for all hosts: they would take each other's jobs otherwise.
         lease: how long a worker has a job without being heard of.
     """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from ..database.clock import utc_now
 from .chips import chip
 from .drawing import memory_picture, page_cells, spark_line, stage_bars
 
@@ -97,7 +98,7 @@ def relative(moment: datetime | None, now: datetime | None = None) -> str:
     """How long ago, or in how long: ``3 min ago``, ``in 2 h``; further than 30 days away, the day."""
     if moment is None:
         return UNKNOWN
-    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    seconds = ((now or utc_now()) - moment).total_seconds()
     away = abs(seconds)
     if away >= _DATE_AFTER_S:
         return f"{moment.astimezone(UTC):%Y-%m-%d}"
