@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, and_, delete, not_, select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
@@ -84,7 +84,7 @@ class Logins:
         """
         now = self._clock()
         if now - login.seen_at > _SEEN_WRITTEN_AFTER:
-            with suppress(OperationalError), database.writing() as session:
+            with suppress(SQLAlchemyError), database.writing() as session:
                 own = LoginSession.token_hash == login.token_hash
                 session.execute(update(LoginSession).where(own).values(seen_at=now))
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
@@ -68,7 +68,7 @@ def find_token(database: Database, session: Session, secret: str, address: str) 
         return None
     session.commit()  # nobody holds one connection while waiting for another
     if token.used_at is None or now - token.used_at > _USE_WRITTEN_AFTER:
-        with suppress(OperationalError), database.writing() as writing:  # only a note; reading goes on without it
+        with suppress(SQLAlchemyError), database.writing() as writing:  # only a note; reading goes on without it
             writing.execute(update(ApiToken).where(ApiToken.id == token.id).values(used_at=now))
     scopes: frozenset[Scope] = frozenset(token.scopes)  # type: ignore[arg-type]  # checked when it was made
     return Actor(user.id, user.name, user.role, f"token {token.name}", address, scopes)

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
-from sqlalchemy.exc import DataError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 from starlette.exceptions import HTTPException
 
 from roundhouse.errors import PlanRefusedError, RoundhouseError
@@ -56,9 +57,19 @@ def add_error_handlers(app: FastAPI) -> None:
     def unstorable(request: Request, _: DataError) -> Response:
         return problem_response(request, 422, "a value in this request is none that can be kept", None)
 
+    @app.exception_handler(IntegrityError)
+    def overtaken(request: Request, error: IntegrityError) -> Response:
+        _log.error("two requests met: %s", error.orig)
+        return problem_response(
+            request, 409, "somebody else has changed this meanwhile; nothing was done", "Look, and try again."
+        )
+
     @app.exception_handler(OperationalError)
-    def database(request: Request, error: OperationalError) -> Response:
-        _log.error("the database does not answer: %s", error.orig)
+    @app.exception_handler(InterfaceError)
+    @app.exception_handler(NoConnectionError)
+    def database(request: Request, error: SQLAlchemyError) -> Response:
+        reason = error.orig if isinstance(error, DBAPIError) else error
+        _log.error("the database does not answer: %s", reason)
         return problem_response(request, 503, "the database does not answer", "Try again in a moment; its log says more.")
 
     @app.exception_handler(Exception)

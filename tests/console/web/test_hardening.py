@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from browsing import ORIGIN, PASSWORD, BrowserMaker
 from sqlalchemy import select, text
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.database.database import Database, database_url, shown_url
@@ -118,6 +119,38 @@ def test_a_fault_is_answered_with_all_headers_and_tells_nothing(
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["x-frame-options"] == "DENY"
     assert viewer.get("/metrics").text.count('route="/workers",status="500"} 1.0') == 1
+
+
+class DriverError(Exception):
+    """What a database's driver raises."""
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (OperationalError("SELECT", {}, DriverError("a secret")), 503, "does not answer"),
+        (InterfaceError("SELECT", {}, DriverError("a secret")), 503, "does not answer"),
+        (NoConnectionError("a secret"), 503, "does not answer"),
+        (IntegrityError("INSERT", {}, DriverError("a secret")), 409, "nothing was done"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_what_a_database_cannot_do_just_now_is_no_fault_of_the_console(
+    browser: BrowserMaker, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
+) -> None:
+    viewer = browser("viewer")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    for module in ("pages", "api"):
+        monkeypatch.setattr(f"roundhouse.console.web.{module}.workers.list_workers", fail)
+    for path in ("/workers", "/api/v1/workers"):
+        answer = viewer.get(path)
+        assert answer.status_code == status
+        assert said in answer.text
+        assert "a secret" not in answer.text
 
 
 def test_statements_that_fail_do_not_tell_their_parameters(database: Database, caplog: pytest.LogCaptureFixture) -> None:
