@@ -80,8 +80,7 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
     open_database(database)
     with _worker(settings, database) as worker:
         console.rule("2  build", align="left")
-        with database.writing() as session:
-            build = ask_build(session, actor, recipe, AllowedModels((), settings.home))
+        build = ask_build(database, actor, recipe, AllowedModels((), settings.home))
         with progress_terminal() as terminal:
             built = follow(database, build.id, terminal, meanwhile=worker.keep_running)
         engine = EngineStore(settings.home).find(str(built.engine_id))

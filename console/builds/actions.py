@@ -7,10 +7,11 @@ from sqlalchemy.orm import Session
 
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.record import default_name
-from roundhouse.errors import PlanRefusedError, UsageError
+from roundhouse.errors import PlanRefusedError, RoundhouseError, UsageError
 
 from ..access.actor import Actor
 from ..access.audit import audit
+from ..database.database import Database
 from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
@@ -28,11 +29,13 @@ _ATTEMPTS = 2
 """A worker may die once under a build."""
 
 
-def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None = None) -> Job:
+def ask_build(database: Database, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None = None) -> Job:
     """Put a build in line. What the plan refuses is refused here; who asks again with the same key gets the same job.
 
+    Planning reads files, for a second or more where disks are slow; it is done before the transaction that writes.
+
     Args:
-        session: of a writing transaction.
+        database: where the line is.
         actor: who asks.
         recipe: what to build.
         models: what it may read.
@@ -44,24 +47,42 @@ def ask_build(session: Session, actor: Actor, recipe: Recipe, models: AllowedMod
         ModelError: its model cannot be read here.
     """
     actor.require("build")
-    payload = {"recipe": given_keys(recipe)}
-    if (known := asked_before(session, actor, key, "build", payload)) is not None:
-        return known
+    planned = _planned(database, actor, recipe, models, key)
+    with database.writing() as session:
+        # First: what was asked for once may not be possible any more.
+        if (known := asked_before(session, actor, key, "build", {"recipe": given_keys(recipe)})) is not None:
+            return known
+        if isinstance(planned, RoundhouseError):
+            raise planned
+        return ask_for(session, actor, planned, action="build", name=planned.subject, model=recipe.model)
+
+
+def _planned(
+    database: Database, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None
+) -> NewJob | RoundhouseError:
+    """The job, or why there can be none."""
+    try:
+        with database.reading() as session:
+            return _job(session, actor, recipe, models, key)
+    except RoundhouseError as error:
+        return error
+
+
+def _job(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None) -> NewJob:
     placing = place(session, recipe, models)
     if (reason := why_not_built(placing.plan.recipe)) is not None:
         raise PlanRefusedError(reason, reasons=(reason,))
     placing.require()
-    new = NewJob(
+    return NewJob(
         kind="build",
         subject=recipe.name or default_name(placing.plan.recipe),
-        payload=payload,
+        payload={"recipe": given_keys(recipe)},
         requested_by=actor.name,
         idempotency_key=key,
         target=placing.plan.recipe.target,
         host=placing.host,
         most_attempts=_ATTEMPTS,
     )
-    return ask_for(session, actor, new, action="build", name=new.subject, model=recipe.model)
 
 
 def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:

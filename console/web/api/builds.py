@@ -40,8 +40,7 @@ def ask(
     """Put a build in line. What the plan refuses is refused (422); the same key again gets the same job."""
     state = state_of(request)
     recipe = recipe_from(wanted.recipe)
-    with state.database.writing() as session:
-        job_id = ask_build(session, actor, recipe, state.models, idempotency_key or None).id
+    job_id = ask_build(state.database, actor, recipe, state.models, idempotency_key or None).id
     response.headers["location"] = f"/api/v1/jobs/{job_id}"
     with state.database.reading() as session:
         return job_detail(session, job_id)

@@ -77,8 +77,7 @@ def ask(
     state = state_of(request)
     try:
         wanted = recipe_from_text(recipe)
-        with state.database.writing() as writing:
-            job_id = ask_build(writing, actor, wanted, state.models, idempotency_key or None).id
+        job_id = ask_build(state.database, actor, wanted, state.models, idempotency_key or None).id
     except RoundhouseError as error:
         values = _planned(request, session, recipe)
         if not isinstance(error, PlanRefusedError) and not values["problem"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import BUILDER, MACHINE, READER, add_job, add_worker, make_model
@@ -12,7 +15,7 @@ from sqlalchemy import func, select
 from roundhouse.build.home import Home
 from roundhouse.build.recipe import Recipe, recipe_from
 from roundhouse.console.builds.actions import ask_build, ask_cancel, ask_retry
-from roundhouse.console.builds.placing import place
+from roundhouse.console.builds.placing import Placing, place
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
@@ -35,8 +38,7 @@ def recipe(tmp_path: Path) -> Recipe:
 
 
 def ask(database: Database, models: AllowedModels, recipe: Recipe, key: str | None = None) -> Job:
-    with database.writing() as session:
-        return ask_build(session, BUILDER, recipe, models, key)
+    return ask_build(database, BUILDER, recipe, models, key)
 
 
 def audited(database: Database) -> list[str]:
@@ -55,6 +57,32 @@ def test_a_build_is_queued_with_its_recipe_and_written_down(database: Database, 
     assert audited(database) == ["build", "build"]
     with pytest.raises(UsageError, match="another request"):
         ask(database, models, recipe.model_copy(update={"seed": 1, "name": "other"}), KEY)
+
+
+def test_asking_again_needs_no_model_any_more(database: Database, models: AllowedModels, recipe: Recipe) -> None:
+    job = ask(database, models, recipe, KEY)
+    shutil.rmtree(recipe.model)
+    assert ask(database, models, recipe, KEY).id == job.id
+    with pytest.raises(ModelError):
+        ask(database, models, recipe)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_others_write_while_a_build_is_planned(
+    database: Database, models: AllowedModels, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+
+    def watched(*arguments: Any) -> Placing:
+        other = sqlite3.connect(str(database.url.database), timeout=0, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.close()
+        planned.append(place(*arguments))
+        return planned[-1]
+
+    monkeypatch.setattr("roundhouse.console.builds.actions.place", watched)
+    ask(database, models, recipe)
+    assert len(planned) == 1
 
 
 def test_two_clicks_at_once_ask_for_one_build(database: Database, models: AllowedModels, recipe: Recipe) -> None:
@@ -93,9 +121,10 @@ def test_what_cannot_be_built_is_not_queued(database: Database, models: AllowedM
 
 def test_viewers_ask_for_nothing(database: Database, models: AllowedModels, recipe: Recipe) -> None:
     job_id = add_job(database, "running")
+    with pytest.raises(ForbiddenError):
+        ask_build(database, READER, recipe, models)
     with database.writing() as session:
         for refused in (
-            lambda: ask_build(session, READER, recipe, models),
             lambda: ask_cancel(session, READER, job_id),
             lambda: ask_retry(session, READER, job_id),
         ):
