@@ -39,15 +39,7 @@ class Templates:
     """
 
     def __init__(self, *more: Path) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader([_ROOT / "templates", *more]),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= FILTERS
-        self._environment.globals |= {"static_url": static_url, "version": __version__, "now": utc_now}
+        self._environment = _environment(more)
 
     def page(
         self, request: Request, template: str, actor: Actor | None, attention: Attention, status: int = 200, **values: Any
@@ -81,6 +73,21 @@ class Templates:
     def fragment(self, template: str, **values: Any) -> str:
         """A part of a page, to put in its place."""
         return self._environment.get_template(template).render(**values)
+
+
+@lru_cache
+def _environment(more: tuple[Path, ...]) -> Environment:
+    """One for all applications of a process: it keeps what it has compiled."""
+    environment = Environment(
+        loader=FileSystemLoader([_ROOT / "templates", *more]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    environment.globals |= {"static_url": static_url, "version": __version__, "now": utc_now}
+    return environment
 
 
 def is_ours(path: str) -> bool:
