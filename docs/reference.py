@@ -53,7 +53,8 @@ def _operations() -> str:
     rows = []
     for path, operations in api_description()["paths"].items():
         for method, operation in operations.items():
-            rows.append(f"| `{method.upper()} {path}` | `{operation['x-scope']}` | {operation['summary']} |")
+            scopes = operation["x-scope"].replace(" or ", "` or `")
+            rows.append(f"| `{method.upper()} {path}` | `{scopes}` | {operation['summary']} |")
     return "\n".join(["| operation | scope | |", "| --- | --- | --- |", *rows])
 
 

@@ -19,6 +19,7 @@ from .state import state_of
 __all__ = [
     "Admin",
     "Builder",
+    "BuilderOrDeployer",
     "Deployer",
     "FindActor",
     "OwnAccount",
@@ -105,11 +106,11 @@ async def form_checked(request: Request, actor: FindActor) -> Actor | None:
     return actor
 
 
-def needs(scope: Scope, *, in_person: bool = False) -> params.Depends:
+def needs(*scopes: Scope, in_person: bool = False) -> params.Depends:
     """A dependency: somebody who may do this.
 
     Args:
-        scope: what is done.
+        scopes: what is done; of several, one is enough to come in, and what is found there decides which.
         in_person: whether it must be done by somebody who has logged in: a token that is lost must not be able to make
             others, or to take the account over.
 
@@ -121,13 +122,14 @@ def needs(scope: Scope, *, in_person: bool = False) -> params.Depends:
     def check(actor: Annotated[Actor | None, Depends(form_checked)]) -> Actor:
         if actor is None:
             raise LoginNeededError
-        actor.require(scope)
+        if not any(actor.may(scope) for scope in scopes):
+            actor.require(scopes[0])
         if in_person and actor.login is None:
             raise ForbiddenError("a token cannot do this", hint="Log in with a browser.")
         return actor
 
     # For the test that visits every route as everybody.
-    check.scope = scope  # type: ignore[attr-defined]
+    check.scopes = scopes  # type: ignore[attr-defined]
     check.in_person = in_person  # type: ignore[attr-defined]
     dependency: params.Depends = Depends(check)
     return dependency
@@ -136,5 +138,6 @@ def needs(scope: Scope, *, in_person: bool = False) -> params.Depends:
 Viewer = Annotated[Actor, needs("read")]
 Builder = Annotated[Actor, needs("build")]
 Deployer = Annotated[Actor, needs("deploy")]
+BuilderOrDeployer = Annotated[Actor, needs("build", "deploy")]
 Admin = Annotated[Actor, needs("admin")]
 OwnAccount = Annotated[Actor, needs("read", in_person=True)]

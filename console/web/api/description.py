@@ -61,11 +61,11 @@ def note_scopes(router: APIRouter) -> None:
             route.openapi_extra = {"x-scope": next(_scopes(route.dependant), None)}
 
 
-def _scopes(dependant: Dependant) -> Iterator[Scope]:
+def _scopes(dependant: Dependant) -> Iterator[str]:
     for each in dependant.dependencies:
-        scope: Scope | None = getattr(each.call, "scope", None)
-        if scope is not None:
-            yield scope
+        scopes: tuple[Scope, ...] | None = getattr(each.call, "scopes", None)
+        if scopes is not None:
+            yield " or ".join(scopes)
         yield from _scopes(each)
 
 

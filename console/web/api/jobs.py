@@ -15,7 +15,7 @@ from ...paging import Paged
 from ..job_list import JobsListed
 from ..page import ListPage
 from ..state import state_of
-from ..who import Reading, Viewer, needs
+from ..who import BuilderOrDeployer, Reading, needs
 from .asked import JobId
 
 __all__ = ["router"]
@@ -53,7 +53,7 @@ def log(
 
 
 @router.post("/{job_id}/cancel")
-def cancel(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
+def cancel(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> JobDetail:
     """Cancel a job that waits or runs, with the scope that asked for it; asking again changes nothing."""
     database = state_of(request).database
     with database.writing() as session:
@@ -63,7 +63,7 @@ def cancel(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
 
 
 @router.post("/{job_id}/retry")
-def retry(request: Request, actor: Viewer, job_id: JobId) -> JobDetail:
+def retry(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> JobDetail:
     """Have a job that did not succeed done once more, with the scope that asked for it."""
     database = state_of(request).database
     with database.writing() as session:

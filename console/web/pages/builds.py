@@ -26,7 +26,7 @@ from ...plans.shown import shown_plan
 from ..page import ListPage, Page
 from ..rendering import redirect
 from ..state import state_of
-from ..who import Reading, Viewer, needs
+from ..who import BuilderOrDeployer, Reading, Viewer, needs
 
 __all__ = ["JobId", "router"]
 
@@ -82,7 +82,7 @@ def live(page: Page, session: Reading, job_id: JobId, actor: Viewer, attempt: At
 
 
 @router.post("/{job_id}/cancel")
-def cancel(request: Request, actor: Viewer, job_id: JobId) -> Response:
+def cancel(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Response:
     """Cancel it; builds need another role than deployments, which the action knows."""
     with state_of(request).database.writing() as session:
         found = ask_cancel(session, actor, job_id)
@@ -92,7 +92,7 @@ def cancel(request: Request, actor: Viewer, job_id: JobId) -> Response:
 
 
 @router.post("/{job_id}/retry")
-def retry(request: Request, actor: Viewer, job_id: JobId) -> Response:
+def retry(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Response:
     """Try it again."""
     with state_of(request).database.writing() as session:
         ask_retry(session, actor, job_id)
