@@ -40,6 +40,8 @@ def run_console(
     say(f"console: {address}")
     if settings.is_exposed:
         say(f"warning: {settings.host} is reached in clear; put a TLS proxy before it and name it with --public-url")
+    if settings.is_nameless:
+        say("note: only browsers on this machine are answered; others need its name, given with --public-url http://name:port")
     if first:
         say(f"make the first account: {address}/setup?token={app.state.roundhouse.first_account.secret}")
     secret_url = database.url.render_as_string(hide_password=False)

@@ -65,6 +65,11 @@ class ConsoleSettings(BaseModel):
         return (self.proxies or _THIS_MACHINE) if self.public_url else ()
 
     @property
+    def is_nameless(self) -> bool:
+        """Whether it listens on every address and knows none of its names, so that only this machine is answered."""
+        return self.public_url is None and _is_everywhere(self.host)
+
+    @property
     def is_exposed(self) -> bool:
         """Whether others can reach it in clear, so that whoever is on the way can read passwords."""
         try:

@@ -7,17 +7,21 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-__all__ = ["Event", "EventStream", "Look", "follow", "last_seen"]
+from .who import may_go_on
+
+__all__ = ["Event", "EventStream", "Look", "follow"]
 
 _EVERY_S = 1.0
 _QUIET_S = 15.0
 _LONGEST_S = 300.0
-_MOST_DIGITS = 18
+_MOST_DIGITS = 16
+"""Of an id: as microseconds, a moment that Python still has."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +61,33 @@ class EventStream(StreamingResponse):
         super().__init__(events, headers={"cache-control": "no-store", "x-accel-buffering": "no"})
 
 
-def follow(look: Callable[[int], Look], after: int) -> EventStream:
+def follow(request: Request, look: Callable[[int], Look]) -> EventStream:
     """Look again and again, and tell what is new; for some minutes, after which the browser comes back by itself.
 
+    It ends soon after the login or token with which it was asked for does.
+
     Args:
+        request: what was asked; it says after which event to go on.
         look: called in a thread with the id of the last event that was told; must hold nothing when it returns.
-        after: that id for the first look.
     """
-    return EventStream(_following(look, after))
+    return EventStream(_following(look, _last_seen(request), partial(may_go_on, request)))
 
 
-def last_seen(request: Request) -> int:
+def _last_seen(request: Request) -> int:
     """The id of the last event that a browser has, or what the page says in ``?after=``; 0 when it has none."""
     said = request.headers.get("last-event-id") or request.query_params.get("after") or ""
     return int(said) if said.isascii() and said.isdigit() and len(said) <= _MOST_DIGITS else 0
 
 
-async def _following(look: Callable[[int], Look], after: int) -> AsyncIterator[str]:
+async def _following(look: Callable[[int], Look], after: int, may_go_on: Callable[[], bool]) -> AsyncIterator[str]:
     yield "retry: 1000\n\n"
     end = time.monotonic() + _LONGEST_S
-    told = time.monotonic()
+    told = asked = time.monotonic()
     while time.monotonic() < end:
+        if time.monotonic() - asked > _QUIET_S:
+            asked = time.monotonic()
+            if not await run_in_threadpool(may_go_on):
+                return
         found = await run_in_threadpool(look, after)
         for event in found.events:
             after = event.id if event.id is not None else after

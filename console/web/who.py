@@ -28,6 +28,7 @@ __all__ = [
     "address_of",
     "find_actor",
     "form_checked",
+    "may_go_on",
     "needs",
     "reading",
 ]
@@ -84,6 +85,12 @@ def _find_actor(request: Request, session: Session) -> Actor | None:
         form_token=login.form_secret,
         login=login.token_hash,
     )
+
+
+def may_go_on(request: Request) -> bool:
+    """Whether who has asked could ask now: an answer that takes minutes ends when the login does."""
+    with state_of(request).database.reading() as session:
+        return _find_actor(request, session) is not None
 
 
 FindActor = Annotated[Actor | None, Depends(find_actor)]

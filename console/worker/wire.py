@@ -11,6 +11,7 @@ __all__ = ["Ended", "Event", "Progress", "StageBegan", "StageEnded", "as_line", 
 
 _SEPARATOR = "\x1e"
 _STYLES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_HALVES = re.compile(r"[\ud800-\udfff]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -57,8 +58,8 @@ _events: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="
 
 
 def as_line(event: Event) -> str:
-    """The line that says it. Numbers in it that are not finite become null: no database takes them."""
-    return f"{_SEPARATOR}{event.model_dump_json()}\n"
+    """The line that says it, in plain text. Numbers in it that are not finite become null: no database takes them."""
+    return f"{_SEPARATOR}{type(event).model_validate(_plain(event.model_dump())).model_dump_json()}\n"
 
 
 def read_line(line: str) -> tuple[str | None, Event | None]:
@@ -73,5 +74,14 @@ def read_line(line: str) -> tuple[str | None, Event | None]:
 
 
 def plain_text(text: str) -> str:
-    """Text without colours and control characters, which neither pages nor PostgreSQL can take."""
-    return _CONTROLS.sub("", _STYLES.sub("", text))
+    """Text without colours, control characters and lone halves of characters, which neither pages nor databases can take."""
+    return _HALVES.sub("\N{REPLACEMENT CHARACTER}", _CONTROLS.sub("", _STYLES.sub("", text)))
+
+
+def _plain(value: Any) -> Any:
+    """Any value, with plain text wherever in it there is text."""
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, dict):
+        return {_plain(key): _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -101,7 +101,8 @@ def new_token(
     except FieldError as error:
         typed: dict[str, object] = {"name": name, "scopes": scopes, "days": days}
         return _show(page, session, actor, 422, {f"token-{error.field}": error.message}, typed)
-    return page("account/token.html", 201, made=made, console=str(request.base_url).rstrip("/"))
+    console = state_of(request).settings.public_url or str(request.base_url).rstrip("/")
+    return page("account/token.html", 201, made=made, console=console)
 
 
 @router.get("/tokens/{token_id}/revoke")

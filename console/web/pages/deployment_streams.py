@@ -14,7 +14,7 @@ from ...deployments.live import LivePoint, LiveValues, live_points
 from ...deployments.log_rows import KEPT_LINES
 from ...deployments.queries import deployment, log_lines
 from ...models import LIVE_STATES, Deployment
-from ..events import Event, Look, follow, last_seen
+from ..events import Event, Look, follow
 from ..state import state_of
 from ..who import Reading, needs
 
@@ -77,7 +77,7 @@ def _following(request: Request, deployment_id: str, look: Callable[[Session, in
             told = look(session, after)
         return Look(told, ended=not told and (row is None or row.state not in LIVE_STATES))
 
-    return follow(looked, last_seen(request))
+    return follow(request, looked)
 
 
 def _event(point: LivePoint) -> Event:

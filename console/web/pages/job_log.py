@@ -13,7 +13,7 @@ from ...database.database import Database
 from ...errors import NotFoundError
 from ...jobs.queries import log_lines
 from ...models import Job
-from ..events import Event, Look, follow, last_seen
+from ..events import Event, Look, follow
 from ..state import state_of
 from ..who import Reading, needs
 from .builds import JobId
@@ -31,7 +31,7 @@ def stream(request: Request, session: Reading, job_id: JobId, attempt: AttemptNu
     """An attempt's lines, from the one after ``?after=``, or after the one that a reconnecting browser has had last."""
     _require(session.scalar(select(Job.id).where(Job.id == job_id)), job_id)  # while there is still a status to say it with
     database = state_of(request).database
-    return follow(lambda after: _look(database, job_id, attempt, after), last_seen(request))
+    return follow(request, lambda after: _look(database, job_id, attempt, after))
 
 
 @router.get("/log.txt")

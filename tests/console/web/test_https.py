@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,14 @@ def test_a_proxy_may_ask_under_its_own_name_for_this_host(database: Database, tm
     with Browser(app, base_url="http://127.0.0.1:8080") as upstream:
         answer = upstream.post("/login", data=FORM, headers={"origin": PUBLIC}, follow_redirects=False)
         assert answer.status_code == 303
+        cookie = {"cookie": f"{COOKIE}={answer.cookies[COOKIE]}", "origin": PUBLIC}
+        page = upstream.get("/account", headers=cookie).text
+        token = re.search(r'name="form_token" value="([^"]+)"', page)
+        assert token is not None
+        wish = {"form_token": token[1], "name": "t", "scopes": "read", "days": "7"}
+        made = upstream.post("/account/tokens", data=wish, headers=cookie)
+        assert f"{PUBLIC}/api/v1/account" in made.text
+        assert "127.0.0.1:8080" not in made.text
 
 
 @pytest.mark.parametrize(
@@ -139,3 +148,4 @@ def test_the_link_that_is_printed_can_be_followed_and_listening_in_clear_is_said
 ) -> None:
     made = ConsoleSettings(home=Home(tmp_path), **settings)
     assert (made.address(9), made.is_exposed) == (address, exposed)
+    assert made.is_nameless is (settings.get("host") in ("0.0.0.0", "::") and "public_url" not in settings)

@@ -128,9 +128,14 @@ def test_a_child_whose_lease_is_lost_is_killed_at_once(bench: Bench) -> None:
 
 
 def test_lines_with_events() -> None:
-    event = StageBegan(name="one", what="a \x1e b")
+    event = StageBegan(name="one", what="a — b")
     assert read_line(as_line(event).rstrip("\n")) == (None, event)
     assert read_line("before" + as_line(Ended(result={})).strip("\n")) == ("before", Ended(result={}))
+    assert read_line(as_line(StageBegan(name="one", what="a \x1eb")).rstrip("\n")) == (None, StageBegan(name="one", what="a b"))
+    odd = {"half \ud800": ["of \udfff", {"nul": "a\0b", "number": float("nan")}]}
+    plain = {"half \ufffd": ["of \ufffd", {"nul": "ab", "number": None}]}
+    ended = read_line(as_line(Ended(result=odd, error="no\udcff file")).rstrip("\n"))
+    assert ended == (None, Ended(result=plain, error="no\ufffd file"))
     assert read_line('\x1e{"event": "other"}') == ('\x1e{"event": "other"}', None)
 
 
