@@ -1,4 +1,6 @@
-"""Forgets what nobody will look for any more: old logs of jobs, as the settings say, and logins that are over."""
+"""Forgets what nobody will look for any more: old logs of jobs, as the settings say, logins that are over, samples of
+deployments whose hosts are gone, and workers that did nothing that is still known.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,21 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from .access.logins import Logins
 from .database.base import utc_now
 from .database.database import Database
-from .models import Job, LogLine
+from .models import DeploymentSample, Job, LogLine, Worker
 from .settings_table import read_settings
 
 __all__ = ["Housekeeping"]
 
 _log = logging.getLogger(__name__)
 _EVERY_S = 3600.0
+_SAMPLES_FOR = timedelta(hours=1)
+"""Hosts remove their own after a quarter of an hour."""
+_WORKERS_FOR = timedelta(days=30)
 _JOBS_AT_ONCE = 50
 """So many jobs' logs go in one transaction: who writes meanwhile waits no longer than that takes."""
 
@@ -45,7 +51,7 @@ class Housekeeping:
             if self._forget_some():
                 self._next = self._clock()
         except Exception:  # whatever it is, the console goes on without it, and the next time will do
-            _log.exception("old logs and logins could not be removed; it is tried again in an hour")
+            _log.exception("what is old could not be removed; it is tried again in an hour")
 
     def _forget_some(self) -> bool:
         """Returns whether there may be more."""
@@ -58,6 +64,14 @@ class Housekeeping:
                 jobs = list(session.scalars(old.limit(_JOBS_AT_ONCE)))
         with self._database.writing() as session:
             Logins().forget_old(session)
+            _forget_samples_and_workers(session)
             if jobs:
                 session.execute(delete(LogLine).where(LogLine.job_id.in_(jobs)))
         return len(jobs) == _JOBS_AT_ONCE
+
+
+def _forget_samples_and_workers(session: Session) -> None:
+    now = utc_now()
+    session.execute(delete(DeploymentSample).where(DeploymentSample.at < now - _SAMPLES_FOR))
+    has_job = select(Job.id).where(Job.worker_id == Worker.id).exists()
+    session.execute(delete(Worker).where(Worker.seen_at < now - _WORKERS_FOR, ~has_job))

@@ -29,7 +29,7 @@ class TableSettings(BaseModel):
     """What an hour of one GPU costs; plans show what a million tokens cost then. None: they do not."""
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
     """Of the price, as ISO 4217 writes it."""
-    job_log_days: int | None = Field(default=None, ge=1, le=3650)
+    job_log_days: int | None = Field(default=90, ge=1, le=3650)
     """How long logs of jobs that have ended are kept, in days. None: for ever."""
 
 

@@ -1,4 +1,4 @@
-"""What is left of a deployment that has ended: its last log lines go into the database, its folder goes away."""
+"""What is left of a deployment that has ended: its last log lines go into the database, samples and folder go away."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from roundhouse.build.home import Home
 from roundhouse.serve.leftovers import remove_leftovers
 
 from ..database.database import Database
-from ..models import LIVE_STATES, Deployment
+from ..models import LIVE_STATES, Deployment, DeploymentSample
 from ..supervisor.folder import DeploymentFolder, deployments_of
 from ..supervisor.log import LogReader
 from .log_rows import KEPT_LINES, add_lines, last_numbers
@@ -50,6 +50,7 @@ def clear(database: Database, home: Home, folder: DeploymentFolder) -> bool:
             row = session.scalar(select(Deployment).where(Deployment.id == id_))
             if row is None or row.state in LIVE_STATES:
                 return False
+            session.execute(delete(DeploymentSample).where(DeploymentSample.deployment_id == id_))
             add_lines(session, id_, LogReader(folder.path).after(last_numbers(session, [id_]).get(id_, 0), most=KEPT_LINES))
         folder.remove()
     for place in (Path("/dev/shm"), Path(tempfile.gettempdir())):  # one that was killed could not do it itself

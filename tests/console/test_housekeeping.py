@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import func, select, text
+from deployed import add_deployment, add_samples
+from sqlalchemy import func, select, text, update
 
 from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.housekeeping import Housekeeping
-from roundhouse.console.models import Job, LoginSession, LogLine, Setting
+from roundhouse.console.models import DeploymentSample, Job, LoginSession, LogLine, Setting, Worker
 from roundhouse.console.settings_table import read_settings
 
 
@@ -44,10 +45,11 @@ def test_logs_go_when_they_are_as_old_as_the_settings_say(database: Database) ->
     clock = Clock()
     keeping = Housekeeping(database, clock)
     add_jobs(database, 120, ended_days_ago=31)
+    add_jobs(database, 1, ended_days_ago=91)
     add_jobs(database, 3, ended_days_ago=29)
     add_jobs(database, 2, ended_days_ago=None)
     keeping.when_due()
-    assert lines(database) == 125, "nothing was set, so nothing goes"
+    assert lines(database) == 125, "nothing was set, so what is older than 90 days goes"
     with database.writing() as session:
         session.add(Setting(key="job_log_days", value=30, changed_at=utc_now(), changed_by="ann"))
     keeping.when_due()
@@ -59,7 +61,7 @@ def test_logs_go_when_they_are_as_old_as_the_settings_say(database: Database) ->
         keeping.when_due()
     assert lines(database) == 5
     with database.reading() as session:
-        assert session.scalar(select(func.count()).select_from(Job)) == 125, "jobs stay"
+        assert session.scalar(select(func.count()).select_from(Job)) == 126, "jobs stay"
 
 
 def test_logins_that_are_over_go(database: Database) -> None:
@@ -81,4 +83,25 @@ def test_whatever_goes_wrong_the_console_goes_on(database: Database) -> None:
     with database.writing() as session:
         session.add(Setting(key="job_log_days", value="no number", changed_at=utc_now(), changed_by="ann"))
     with database.reading() as session:
-        assert read_settings(session).job_log_days is None
+        assert read_settings(session).job_log_days == 90
+
+
+def test_old_samples_and_workers_without_jobs_go(database: Database) -> None:
+    now = utc_now()
+    with database.writing() as session:
+        add_deployment(session)
+        add_samples(session, last=now - timedelta(minutes=61), count=3)
+        add_samples(session, count=2)
+        for name, days in (("new", 29), ("old", 31), ("old with a job", 31)):
+            seen = now - timedelta(days=days)
+            session.add(
+                Worker(id=name, host="h", home="/h", pid=1, versions={}, targets=[], hardware={}, disk_free=1, disk_total=2,
+                       started_at=seen, seen_at=seen)
+            )  # fmt: skip
+    add_jobs(database, 1, ended_days_ago=31)
+    with database.writing() as session:
+        session.execute(update(Job).values(worker_id="old with a job"))
+    Housekeeping(database, Clock()).when_due()
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(DeploymentSample)) == 2
+        assert set(session.scalars(select(Worker.id).where(Worker.host == "h"))) == {"new", "old with a job"}

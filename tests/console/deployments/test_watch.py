@@ -187,6 +187,8 @@ def test_one_that_is_gone_without_a_word_is_dead_and_keeps_its_log(played: Playe
     row = played.row
     assert (row.state, row.reason) == ("dead", GONE)
     assert row.ended_at is not None
+    with played.database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(DeploymentSample)) == 0
     assert played.logged() == [(1, "the last word")]
     assert not played.folder.path.exists()
 

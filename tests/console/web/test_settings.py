@@ -30,7 +30,7 @@ def test_an_admin_changes_them_and_it_is_written_down(browser: BrowserMaker, dat
     assert [(entry.subject, entry.detail) for entry in changes] == [
         ("gpu_hour_price", {"before": None, "after": 2.5}),
         ("currency", {"before": "USD", "after": "EUR"}),
-        ("job_log_days", {"before": None, "after": 30}),
+        ("job_log_days", {"before": 90, "after": 30}),
         ("job_log_days", {"before": 30, "after": None}),
     ]
 
