@@ -60,7 +60,11 @@ class LivePoint(BaseModel):
     @property
     def number(self) -> int:
         """Microseconds since 1970: grows with time, so that a stream can be resumed after it."""
-        return (self.at - _EPOCH) // timedelta(microseconds=1)
+        return _number(self.at)
+
+
+def _number(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 def live_values(latest: TimedSample, rates: Rates | None) -> LiveValues:
@@ -92,7 +96,8 @@ def live_points(session: Session, deployment_id: str, after: int = 0) -> list[Li
         deployment_id: whose.
         after: a point's number; only later ones are told. At most a quarter of an hour is.
     """
-    since = max(_EPOCH + timedelta(microseconds=after), utc_now() - _KEPT)
+    now = utc_now()
+    since = max(_EPOCH + timedelta(microseconds=min(after, _number(now))), now - _KEPT)
     timed = samples(session, deployment_id, since - _OVER)
     points = []
     first = 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Protocol, Self, cast
 
 from ..models import DeploymentState
 from ..supervisor.folder import DeploymentFolder, SupervisorState
@@ -18,7 +21,21 @@ __all__ = ["GONE", "Observation", "observe"]
 GONE = "its processes are gone without a word; the last lines of its log are all there is"
 _ANSWER_TIMEOUT_S = 4.0
 """The front itself waits 2 s for Triton."""
+_MOST_BYTES = 4 * 2**20
 _no_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class _Answer(Protocol):
+    """What urllib gives for every status."""
+
+    @property
+    def status(self) -> int: ...
+
+    def read1(self, most: int, /) -> bytes: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -65,12 +82,31 @@ def _problem(openai: str) -> str | None:
 
 
 def _get(url: str) -> tuple[int, str]:
-    """Status and text of an answer; 0 when there is none."""
+    """Status and text of an answer; 0 when there is none, whatever comes instead."""
     try:
-        with _no_proxy.open(url, timeout=_ANSWER_TIMEOUT_S) as answer:
-            return answer.status, answer.read().decode(errors="replace")
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read().decode(errors="replace")
-    except (OSError, ValueError):
+        with _answer(url) as answer:
+            return answer.status, _text(answer)
+    except (OSError, ValueError, http.client.HTTPException):
         return 0, ""
+
+
+def _answer(url: str) -> _Answer:
+    try:
+        return cast(_Answer, _no_proxy.open(url, timeout=_ANSWER_TIMEOUT_S))
+    except urllib.error.HTTPError as error:
+        return cast(_Answer, error)
+
+
+def _text(answer: _Answer) -> str:
+    """Its first part: enough for any front's metrics, and not for ever from one that drips.
+
+    Raises:
+        TimeoutError: it takes too long.
+    """
+    deadline = time.monotonic() + _ANSWER_TIMEOUT_S
+    found = b""
+    while len(found) < _MOST_BYTES and (part := answer.read1(_MOST_BYTES - len(found))):
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        found += part
+    return found.decode(errors="replace")

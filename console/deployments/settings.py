@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 from roundhouse.serve.settings import Overrides
 
 from ..models import DeploymentKind
+from .addresses import Host, HostPort, HttpUrl
 
 __all__ = ["DeploymentSecrets", "DeploymentSettings", "ToolFormName"]
 
@@ -25,7 +26,7 @@ class DeploymentSettings(BaseModel):
     engine_id: str
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
     """What clients call the model."""
-    address: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    address: Host = "127.0.0.1"
     """Where it listens. API keys guard only the OpenAI front, nothing guards Triton's own ports."""
     http: _Port = 0
     """0 takes a free port, which it then keeps."""
@@ -38,11 +39,11 @@ class DeploymentSettings(BaseModel):
     """How the model writes tool calls; None reads it from its chat template."""
     keyed: bool = False
     """Whether the OpenAI front asks for the API key among the secrets."""
-    triton_url: str | None = None
+    triton_url: HttpUrl | None = None
     """Of a remote deployment: the HTTP endpoint of the Triton server that it is loaded into."""
-    triton_grpc: str | None = None
+    triton_grpc: HostPort | None = None
     """Its gRPC endpoint, as ``host:port``."""
-    triton_metrics: str | None = None
+    triton_metrics: HttpUrl | None = None
     """URL of its metrics."""
     control_header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")] | None = None
     """The header that its model control asks for, where it does; the value is among the secrets."""
@@ -60,8 +61,6 @@ class DeploymentSettings(BaseModel):
                 raise ValueError("a remote deployment needs the HTTP URL, the gRPC address and the metrics URL of its Triton")
             if self.http or self.grpc or self.metrics:
                 raise ValueError("a remote Triton has its ports already")
-            if not all(url and url.startswith(("http://", "https://")) for url in (self.triton_url, self.triton_metrics)):
-                raise ValueError("the URLs of a remote Triton begin with http:// or https://")
         return self
 
 

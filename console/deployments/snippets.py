@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
@@ -122,15 +123,18 @@ def snippets(deployment: DeploymentDetail) -> tuple[Snippet, ...]:
 def _curl(url: str, model: str, *, chat: bool, keyed: bool) -> str:
     asked = {"messages": [{"role": "user", "content": _QUESTION}]} if chat else {"prompt": _BEGINNING}
     body = json.dumps({"model": model, **asked, "max_tokens": 64})
-    lines = [f"curl {url}/{'chat/completions' if chat else 'completions'}", "-H 'content-type: application/json'"]
+    lines = [
+        f"curl {shlex.quote(f'{url}/chat/completions' if chat else f'{url}/completions')}",
+        "-H 'content-type: application/json'",
+    ]
     if keyed:
         lines.append(f'-H "authorization: Bearer ${KEY_VARIABLE}"')
-    return " \\\n  ".join([*lines, f"-d '{body}'"]) + "\n"
+    return " \\\n  ".join([*lines, f"-d {shlex.quote(body)}"]) + "\n"
 
 
 def _triton_curl(url: str, model: str) -> str:
     body = json.dumps({"text_input": _BEGINNING, "sampling_param_max_tokens": 32, "streaming": True})
-    return f"curl -N {url}/v2/models/{model}/generate_stream \\\n  -d '{body}'\n"
+    return f"curl -N {shlex.quote(f'{url}/v2/models/{model}/generate_stream')} \\\n  -d {shlex.quote(body)}\n"
 
 
 def _from_outside(address: str, host: str | None) -> str:

@@ -38,11 +38,15 @@ class ModelControl:
 
     def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            port = parts.port
+        except ValueError:
+            port = -1
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
             raise UsageError(f"{url!r} is no URL of a Triton server", hint="Write it like http://gpu-1:8000.")
         self.url = url.rstrip("/")
         self._secure = parts.scheme == "https"
-        self._host, self._port, self._path = parts.hostname, parts.port, parts.path.rstrip("/")
+        self._host, self._port, self._path = parts.hostname, port, parts.path.rstrip("/")
         self._headers = dict(headers or {})
 
     def load(self, model: str, *, config: str | None = None, files: Mapping[str, bytes] | None = None) -> None:
@@ -81,7 +85,7 @@ class ModelControl:
         Raises:
             ServeError: Triton does not tell.
         """
-        index: list[dict[str, Any]] = json.loads(self._post("/v2/repository/index"))
+        index: list[dict[str, Any]] = self._read(self._post("/v2/repository/index"))
         return {entry["name"]: entry.get("state", "UNAVAILABLE") for entry in index}
 
     def ready(self, model: str) -> bool:
@@ -101,8 +105,14 @@ class ModelControl:
         status, body = self._ask("GET", f"/v2/models/{model}/config", timeout_s=_LOOK_TIMEOUT_S)
         if status != http.client.OK:
             return None
-        found: dict[str, dict[str, str]] = json.loads(body).get("parameters", {})
+        found: dict[str, dict[str, str]] = self._read(body).get("parameters", {})
         return {key: value.get("string_value", "") for key, value in found.items()}
+
+    def _read(self, answer: bytes) -> Any:
+        try:
+            return json.loads(answer)
+        except ValueError:
+            raise ServeError(f"what answers at {self.url} is no Triton server: {answer[:100]!r}") from None
 
     def _post(self, path: str, body: str | None = None) -> bytes:
         status, answer = self._ask("POST", path, body=body)

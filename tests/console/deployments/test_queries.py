@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -201,3 +202,15 @@ def test_snippets_name_the_host_where_it_listens_everywhere(filled: Database) ->
     assert "/chat/completions" in snippets(here)[0].text
     assert "/v1/completions" in snippets(everywhere)[0].text
     assert "authorization" not in snippets(here)[0].text
+
+
+def test_what_a_row_holds_runs_nothing_when_its_snippet_is_pasted(filled: Database) -> None:
+    odd = "http://a/$(touch x);b"
+    with filled.writing() as session:
+        session.add(row(4, endpoints=AT | {"http": odd, "openai": odd}))
+    with filled.reading() as session:
+        told = {
+            each.name: shlex.split(each.text) for each in snippets(deployment(session, f"{4:08x}")) if each.language == "shell"
+        }
+    assert shlex.split(told["curl"])[1] == f"{odd}/chat/completions"
+    assert shlex.split(told["triton-curl"])[2] == f"{odd}/v2/models/model-4/generate_stream"

@@ -33,6 +33,15 @@ def test_both_kinds_can_be_written_down_and_read_again() -> None:
         ({"kind": "remote"}, "needs the HTTP URL"),
         ({**REMOTE, "grpc": 1}, "has its ports already"),
         ({**REMOTE, "triton_url": "file:///etc/passwd"}, "begin with http"),
+        ({**REMOTE, "triton_url": "http://evil/$(id)"}, "no URL"),
+        ({**REMOTE, "triton_url": "http://a@b:8000"}, "no URL"),
+        ({**REMOTE, "triton_url": "http://t:99999"}, "no URL"),
+        ({**REMOTE, "triton_metrics": "http://t:8002/metrics\n"}, "no URL"),
+        ({**REMOTE, "triton_grpc": "t"}, "not written like"),
+        ({**REMOTE, "triton_grpc": "t:99999"}, "not written like"),
+        ({**REMOTE, "triton_grpc": "http://t:8001"}, "not written like"),
+        ({"address": "a b"}, "no address or name"),
+        ({"address": ""}, "no address or name"),
         ({**REMOTE, "control_header": "a\r\nb"}, "pattern"),
         ({"overrides": {"pages": 3}}, "Extra inputs"),
         ({"secret": "x"}, "Extra inputs"),
@@ -41,6 +50,18 @@ def test_both_kinds_can_be_written_down_and_read_again() -> None:
 def test_what_cannot_be_is_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         settings(**given)
+
+
+@pytest.mark.parametrize("host", ["gpu-1", "my_triton", "10.0.0.7", "a.b.example", "[::1]"])
+def test_hosts_may_be_names_or_addresses(host: str) -> None:
+    plain = host.strip("[]")
+    settings(
+        kind="remote",
+        triton_url=f"https://{host}:8000/triton",
+        triton_grpc=f"{host}:8001",
+        triton_metrics=f"http://{host}/metrics",
+    )
+    assert settings(address=plain).address == plain
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "-a", "a'b", "x" * 64])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import logging
 import os
+import socketserver
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,7 +16,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from deploying import ENGINE_ID, HOST, add_engine, add_worker
+from deploying import ENGINE_ID, HOST, add_engine, add_worker, in_a_thread
 from sqlalchemy import func, select, update
 
 from roundhouse.build.home import Home
@@ -169,6 +171,41 @@ def test_one_that_would_not_answer_says_why(played: Played, watch: DeploymentWat
     played.say("ready", endpoints=played.endpoints | {"openai": "http://127.0.0.1:1/v1"})
     watch.look()
     assert (played.row.state, played.row.reason) == ("unready", "its OpenAI front does not answer")
+
+
+@pytest.mark.parametrize("answer", [b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b""])
+def test_a_port_that_answers_something_else_is_no_answer(played: Played, watch: DeploymentWatch, answer: bytes) -> None:
+    class Odd(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Odd) as server:
+        in_a_thread(server.serve_forever)
+        odd = f"http://127.0.0.1:{server.server_address[1]}"
+        played.begin(endpoints={"openai": f"{odd}/v1", "metrics": f"{odd}/metrics"})
+        watch.look()
+        server.shutdown()
+    assert (played.row.state, played.row.reason) == ("unready", "its OpenAI front does not answer")
+
+
+def test_an_answer_that_never_ends_is_cut_off(played: Played, watch: DeploymentWatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Endless(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with contextlib.suppress(OSError):
+                self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                while True:
+                    self.request.sendall(b"x" * 65536)
+
+    monkeypatch.setattr("roundhouse.console.deployments.observing._MOST_BYTES", 2**20)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Endless) as server:
+        in_a_thread(server.serve_forever)
+        endless = f"http://127.0.0.1:{server.server_address[1]}"
+        played.begin(endpoints={"openai": f"{endless}/v1", "metrics": f"{endless}/metrics"})
+        watch.look()
+        server.shutdown()
+    assert played.row.state == "ready"
 
 
 @pytest.mark.parametrize("word", ["starting", "restarting", "stopping"])
