@@ -90,6 +90,7 @@ async def visit(app: FastAPI, method: str, path: str, headers: dict[str, str]) -
     Returns:
         Status and headers of the answer.
     """
+    place, _, query = path.partition("?")
     headers = {"host": "127.0.0.1", **headers}
     started = asyncio.get_running_loop().create_future()
     gone = asyncio.Event()
@@ -115,9 +116,9 @@ async def visit(app: FastAPI, method: str, path: str, headers: dict[str, str]) -
         "http_version": "1.1",
         "method": method,
         "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
+        "path": place,
+        "raw_path": place.encode(),
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         "client": ("127.0.0.1", 1),

@@ -9,13 +9,11 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from all_routes import named, routes_of
 from everybody import EVERYBODY, Somebody, visit
 from fastapi import FastAPI
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import iter_route_contexts
 from populated import populate
 from sqlalchemy import URL
 
@@ -59,23 +57,6 @@ class Console:
     known: dict[str, str | int]
 
 
-def declared(dependant: Dependant) -> Iterator[Any]:
-    """What guards a route, found among all that it depends on."""
-    for each in dependant.dependencies:
-        if hasattr(each.call, "scopes"):
-            yield each.call
-        yield from declared(each)
-
-
-def routes_of(app: FastAPI) -> Iterator[tuple[str, str, list[Any]]]:
-    for route in iter_route_contexts(app.routes):
-        if str(route.path).startswith("/static/"):
-            continue
-        guards = list(declared(route.dependant)) if hasattr(route, "dependant") else []
-        for method in sorted(route.methods or ()):
-            yield method, str(route.path), guards
-
-
 def guarded_routes(console: Console) -> Iterator[Visited]:
     order: tuple[Scope, ...] = ("read", "build", "deploy", "admin")
     for method, path, guards in routes_of(console.app):
@@ -88,10 +69,6 @@ def guarded_routes(console: Console) -> Iterator[Visited]:
             # A route with several guards has to satisfy all; none of ours mixes build with deploy.
             scope = max((scope for guard in guards for scope in guard.scopes), key=order.index)
             yield Visited(method, path, named(path, console.known), scope, in_person)
-
-
-def named(path: str, known: dict[str, str | int]) -> str:
-    return re.sub(r"{(\w+)(?::\w+)?}", lambda found: str(known[found[1]]), path)
 
 
 @pytest.fixture(scope="module")
