@@ -6,13 +6,16 @@ from playwright.sync_api import ConsoleMessage, Page, Response
 
 __all__ = ["complaints_of"]
 
+_AWAY = ("Failed to load resource", "htmx:sendError", "htmx:afterRequest")
+"""What is told of a server that does not answer just now. That is what some tests are about, and pages come back by themselves."""
+
 
 def complaints_of(page: Page) -> list[str]:
     """Listen to a tab; the list grows with what is heard."""
     complaints: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+        if message.type == "error" and not message.text.startswith(_AWAY):
             complaints.append(f"{page.url}: {message.text}")
 
     def see(response: Response) -> None:
