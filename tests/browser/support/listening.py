@@ -7,7 +7,7 @@ from playwright.sync_api import ConsoleMessage, Page, Response
 __all__ = ["complaints_of"]
 
 _AWAY = ("Failed to load resource", "htmx:sendError", "htmx:afterRequest")
-"""What is told of a server that does not answer just now. That is what some tests are about, and pages come back by themselves."""
+"""What is told of a server that is away: some tests are about that, and pages come back by themselves."""
 
 
 def complaints_of(page: Page) -> list[str]:
