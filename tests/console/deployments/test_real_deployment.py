@@ -28,6 +28,7 @@ from roundhouse.console.deployments.queries import deployment, samples
 from roundhouse.console.deployments.snippets import KEY_VARIABLE, snippets
 from roundhouse.console.deployments.unloading import ask_undeploy
 from roundhouse.console.deployments.watch import DeploymentWatch
+from roundhouse.console.jobs import Worklist
 from roundhouse.console.supervisor.process import ALREADY_RUNNING, find, start
 from roundhouse.console.worker.kinds import deploy, undeploy
 from roundhouse.console.worker.task import TaskStoppedError
@@ -255,6 +256,7 @@ def test_a_start_that_is_cancelled_is_stopped(shop: Workshop) -> None:
     assert len(failures) == 1
     assert (shop.row(id_).state, shop.row(id_).reason) == ("stopped", "its start was cancelled")
     assert not shop.folder(id_).path.exists()
+    Worklist(shop.database).end(task.claim, "cancelled")
     assert shop.do(undeploy.run)["was_running"] is False  # what stood in line for it finds nothing to do
 
 

@@ -101,8 +101,7 @@ def test_a_build_that_nobody_follows_waits_and_jobs_show_it(remote: RemoteComman
     listed = json.loads(remote("jobs", "list", "--kind", "build", "--json").out)
     assert (listed["total"], listed["items"][0]["state"]) == (1, "queued")
     assert "is cancelled" in remote("jobs", "cancel", "1").out
-    again = remote("jobs", "cancel", "1")
-    assert (again.code, "has ended" in again.err) == (2, True)
+    assert "is cancelled" in remote("jobs", "cancel", "1").out  # asking again changes nothing
     assert remote("jobs", "retry", "1").code == 0
     assert json.loads(remote("jobs", "show", "1", "--json").out)["job"]["state"] == "queued"
     assert remote("jobs", "show", "99").code == 2
