@@ -33,6 +33,7 @@ class WebServer:
 
     def __init__(self, app: FastAPI, settings: ConsoleSettings) -> None:
         self._socket: socket.socket = bind_port(settings.host, settings.port)
+        self._socket.listen()  # who comes before it runs waits, and is not turned away
         self.port = int(self._socket.getsockname()[1])
         config = uvicorn.Config(
             app,
