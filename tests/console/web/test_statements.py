@@ -71,7 +71,8 @@ def grow(database: Database) -> None:
             session.add(
                 IntegrityRecord(
                     at=utc_now(), host=HOST, home=HOME, engine_id=ID, deployment_id="aaaaaaaa", event=f"more{number}",
-                    kind="tag", request_id="r", answer=0, step=3, column=1, page=7, expected_tag=4, found_tag=5, last_holders=[],
+                    kind="tag", request_id="r", answer=0, step=3, column=1, page=7, expected_tag=4, found_tag=5,
+                    last_holders=[],
                 )
             )  # fmt: skip
             audit(session, some, "drill", "job", "1")
