@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from roundhouse.serve.page_map import PageMap, PageRun, PageState
 
-from .records import Holders, PageRange, PoolPages
+from .records import PageRange, PoolPages
 from .telling import WORST, holders_of, runs_of
 
 __all__ = ["Cell", "Cells", "cells_of", "counted_cells"]
@@ -45,7 +45,7 @@ def cells_of(told: PageMap, most: int, marked: int | None = None) -> Cells:
         most: cells.
         marked: a page that is asked about; one that is not there is not found.
     """
-    holders = holders_of(told)
+    holders = [each.text for each in holders_of(told)]
     per_cell = max(1, -(-told.pages // most))
     found: list[Cell] = []
     said = None
@@ -86,20 +86,20 @@ def _cut(told: PageMap, per_cell: int) -> Iterator[tuple[int, list[tuple[int, Pa
         yield cell, parts
 
 
-def _of_run(first: int, run: PageRun, held_by: Holders) -> str:
+def _of_run(first: int, run: PageRun, holders: str) -> str:
     where = PageRange(first=first, last=first + run.pages - 1, tag=run.tag)
     several = "s" if run.pages > 1 else ""
     tags = f", tag{several} {where.tags}" if where.tags else ""
-    return f"page{several} {where.text}: {_NAMES[run.state]}{tags}{_held(run.state, held_by.text)}"
+    return f"page{several} {where.text}: {_NAMES[run.state]}{tags}{_held(run.state, holders)}"
 
 
-def _of_many(first: int, end: int, parts: list[tuple[int, PageRun]], holders: list[Holders], marked: bool) -> Cell:
+def _of_many(first: int, end: int, parts: list[tuple[int, PageRun]], holders: list[str], marked: bool) -> Cell:
     """A cell for pages of different states or hands: the worst state wins."""
     counts: Counter[PageState] = Counter()
     for start, run in parts:
         counts[run.state] += min(end, start + run.pages) - max(first, start)
     state = next(each for each in WORST if counts[each])
-    named = list(dict.fromkeys(text for _, run in parts if (text := holders[run.held_by].text)))
+    named = list(dict.fromkeys(text for _, run in parts if (text := holders[run.held_by])))
     if len(named) > _MOST_NAMED:
         named = [*named[:_MOST_NAMED], "others"]
     told = ", ".join(f"{counts[each]:,} {_NAMES[each]}" for each in WORST if counts[each])

@@ -18,7 +18,7 @@ __all__ = ["WORST", "counted_pages", "holders_of", "runs_of", "told_pages"]
 
 WORST: tuple[PageState, ...] = ("quarantined", "used", "shared", "free")
 """What counts more where something is said of many pages at once."""
-_MOST_ROWS, _MOST_RANGES = 200, 12
+_MOST_ROWS, _MOST_RANGES = 100, 8
 _LONGEST_ID = 64
 
 

@@ -57,7 +57,7 @@ def test_a_map_names_who_holds_each_page(browser: BrowserMaker, database: Databa
     assert front.asked == [("pages", {"model": "tiny"}, "Bearer sesame")]
     assert f'<path class="page page-used" d="M1 1h8v8h-8zM11 1h8v8h-8z"><title>{HELD}</title>' in text
     assert "page 2: shared prefix, tag 9, held by the prefix cache" in text
-    assert '<div class="disclosure-body" id="page-rows" hx-swap-oob="true">' in text
+    assert '<div class="disclosure-body page-rows" id="page-rows" data-keeps hx-swap-oob="true">' in text
     assert f'<code title="{REQUEST}">3f0c5b7e</code> &lt;b&gt;mine' in text
     assert "<b>" not in text
 
