@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ..page_map import PAGE_STATES
 from .pool import Grant, PagePool
 
 __all__ = ["HolderGroup", "PageHolders", "page_holders"]
 
+_USED, _SHARED = PAGE_STATES.index("used"), PAGE_STATES.index("shared")
 _MOST_NAMED = 8
 """Requests named of those that share a page."""
 
@@ -49,7 +51,7 @@ class PageHolders(msgspec.Struct, frozen=True, kw_only=True, tag="page_holders")
 
 
 def page_holders(pool: PagePool, holders: Iterable[tuple[str, Sequence[Grant]]], cached: npt.NDArray[np.bool_]) -> PageHolders:
-    """Say who holds what. A grant that its page's tag contradicts holds nothing.
+    """Say who holds what. A grant that its page contradicts holds nothing.
 
     Args:
         pool: the pages.
@@ -60,17 +62,20 @@ def page_holders(pool: PagePool, holders: Iterable[tuple[str, Sequence[Grant]]],
     if tagged := len(pool.tracker.page_tags) > 0:
         tags[:] = pool.tracker.page_tags
     states = pool.states(cached)
-    sets = _HolderSets(pool.pages)
-    for request_id, grants in holders:
-        if grants:
-            pages, presented = _columns(grants)
-            if tagged:
-                pages = pages[tags[pages] == presented]
-            sets.add(request_id, pages)
-    held_by, groups = sets.groups(cached & (states != 0))
-    step = ((tags > 0) & (held_by >= 0)).astype(np.int64)
+    held = (states == _USED) | (states == _SHARED)
+    who = [(request_id, grants) for request_id, grants in holders if grants]
+    pages, presented = _columns([grants for _, grants in who])
+    holder = np.repeat(np.arange(len(who)), [len(grants) for _, grants in who])
+    there = (pages >= 0) & (pages < pool.pages)
+    if not there.all():
+        pages, presented, holder = pages[there], presented[there], holder[there]
+    counts = held[pages] & (tags[pages] == presented) if tagged else held[pages]
+    sets = _HolderSets(pool.pages, [request_id for request_id, _ in who])
+    sets.fill(pages[counts], holder[counts])
+    held_by, groups = sets.groups(cached & held)
+    step = ((tags > 0) & held).astype(np.int64)
     follows = (states[1:] == states[:-1]) & (held_by[1:] == held_by[:-1]) & (tags[1:] == tags[:-1] + step[:-1])
-    starts = np.concatenate(([0], np.flatnonzero(~follows) + 1)) if pool.pages else np.zeros(0, dtype=np.int64)
+    starts = np.concatenate(([0], np.flatnonzero(~follows) + 1))
     return PageHolders(
         pages=pool.pages,
         lengths=_bytes(np.diff(starts, append=pool.pages)),
@@ -82,17 +87,30 @@ def page_holders(pool: PagePool, holders: Iterable[tuple[str, Sequence[Grant]]],
 
 
 class _HolderSets:
-    """Which set of requests holds each page. A set is another one and a request: most pages are in one of a single request."""
+    """Which set of holders has each page. The first sets are of one holder each; every other is a set and one holder more."""
 
-    def __init__(self, pages: int) -> None:
+    def __init__(self, pages: int, request_ids: Sequence[str]) -> None:
         self._of_page = np.full(pages, -1, dtype=np.int64)
-        self._sets: list[tuple[int, str]] = []
+        self._sets: list[tuple[int, str]] = [(-1, request_id) for request_id in request_ids]
         """The set before (−1: nobody), and who came to it."""
-        self._order: dict[str, int] = {}
+        self._order = {request_id: number for number, request_id in reversed(list(enumerate(request_ids)))}
 
-    def add(self, request_id: str, pages: _Int) -> None:
-        """A request holds these pages."""
-        self._order.setdefault(request_id, len(self._order))
+    def fill(self, pages: _Int, holder: _Int) -> None:
+        """Put every page into its set.
+
+        Args:
+            pages: of all holders, one holder's after another's.
+            holder: whose each of them is.
+        """
+        alone = np.bincount(pages, minlength=len(self._of_page))[pages] == 1
+        self._of_page[pages[alone]] = holder[alone]
+        pages, holder = pages[~alone], holder[~alone]
+        for own in np.split(np.arange(len(pages)), np.flatnonzero(np.diff(holder)) + 1):
+            if len(own):
+                self._share(self._sets[holder[own[0]]][1], pages[own])
+
+    def _share(self, request_id: str, pages: _Int) -> None:
+        """One more holder of these pages."""
         before = self._of_page[pages]
         for found in np.unique(before).tolist():
             self._of_page[pages[before == found]] = len(self._sets)
@@ -121,9 +139,10 @@ class _HolderSets:
         return tuple(sorted(requests, key=self._order.__getitem__))
 
 
-def _columns(grants: Sequence[Grant]) -> tuple[_Int, _Int]:
+def _columns(grants: Sequence[Sequence[Grant]]) -> tuple[_Int, _Int]:
     """Page and tag of each grant."""
-    both = np.fromiter(chain.from_iterable(grants), dtype=np.int64, count=2 * len(grants))
+    numbers = chain.from_iterable(chain.from_iterable(grants))
+    both = np.fromiter(numbers, dtype=np.int64, count=2 * sum(map(len, grants)))
     return both[::2], both[1::2]
 
 
