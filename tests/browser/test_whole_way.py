@@ -7,7 +7,7 @@ import re
 import psutil
 import pytest
 from playwright.sync_api import Page, expect
-from real_console import PATIENCE_S, RealConsole
+from real_console import PATIENCE_S, RealConsole, wait_until
 from steps import ANSWER_S, BUILD_S, DEPLOY_S, ask, deploy, plan_and_build
 
 
@@ -47,7 +47,7 @@ def test_from_nothing_to_an_answer_and_back(console: RealConsole, admin: Page) -
     page.get_by_text("Unload…").click()
     page.get_by_role("button", name="Unload", exact=True).click()
     expect(page.locator("#page-chip")).to_have_text("stopped", timeout=DEPLOY_S * 1000)
-    assert [process for process in psutil.process_iter(["cmdline"]) if _serves(process, console)] == []
+    wait_until(lambda: not any(_serves(each, console) for each in psutil.process_iter(["cmdline"])), "the end of all processes")
 
     page.get_by_role("link", name="Home", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Home")
