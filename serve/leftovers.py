@@ -12,6 +12,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+import psutil
+
 __all__ = ["owned_name", "remove_leftovers", "remove_named"]
 
 _OURS = re.compile(r"roundhouse_(?P<pid>\d+)_(?P<namespace>[0-9a-f]+)_")
@@ -60,10 +62,8 @@ def _namespace() -> str:
 
 
 def _exists(pid: int) -> bool:
+    """Whether it still runs. One that was killed and whose parent has not asked how it ended does not."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    except PermissionError:
-        return True
-    return True

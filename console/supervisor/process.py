@@ -117,12 +117,15 @@ def stop(folder: DeploymentFolder, *, drain_s: float, patience_s: float = 60.0) 
     """
     running = find(folder)
     if running is None:
+        if folder.state() is not None:  # one that was killed lets go when its last thread has ended, soon after its first
+            _wait_gone(folder, min(patience_s, _END_TIMEOUT_S))
         return False
     folder.set_drain(drain_s)
     _signal(running, signal.SIGTERM)
-    if not _wait_gone(folder, running, drain_s + patience_s):
+    if not _wait_gone(folder, drain_s + patience_s):
         _signal(running, signal.SIGKILL)
-        _wait_gone(folder, running, patience_s)
+        _wait_gone(folder, patience_s)
+    _exit_code(running.pid)
     return True
 
 
@@ -136,13 +139,12 @@ def _inheritable() -> list[int]:
     return found
 
 
-def _wait_gone(folder: DeploymentFolder, running: Running, seconds: float) -> bool:
+def _wait_gone(folder: DeploymentFolder, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while folder.is_watched:
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_S)
-    _exit_code(running.pid)
     return True
 
 

@@ -18,9 +18,12 @@ from roundhouse.console.supervisor.folder import deployments_of
 from roundhouse.console.supervisor.process import stop
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests; each takes a context of its own."""
+    """One browser for all tests of a module; each takes a context of its own.
+
+    Not for all of them: while playwright runs, nothing else in this thread can run an event loop.
+    """
     binary = shutil.which("chromium")
     if binary is None:
         pytest.skip("there is no chromium on PATH")

@@ -24,6 +24,16 @@ def test_files_and_folders_of_dead_processes_go(tmp_path: Path, dead_name: str) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_process_that_nobody_has_buried_yet_is_dead(tmp_path: Path) -> None:
+    script = "from roundhouse.serve.leftovers import owned_name; print(owned_name(), flush=True)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays to be asked how
+        (tmp_path / f"{name}_region").touch()
+        assert remove_leftovers(tmp_path) == 1
+
+
 def test_what_lives_or_is_not_ours_stays(tmp_path: Path, dead_name: str) -> None:
     pid = dead_name.split("_")[1]
     kept = {owned_name(), f"roundhouse_{pid}_abc123_fromanothernamespace", "roundhouse_notes", f"other_{dead_name}"}

@@ -12,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 
 from roundhouse.console.web.routes import add_routes
 
-__all__ = ["addresses_of", "answers_with_a_page", "routes_for_browsers"]
+__all__ = ["addresses_of", "page_at", "routes_for_browsers"]
 
 MANY = 25
 """More than that of one route is a mistake in what can be named."""
@@ -35,12 +35,13 @@ def addresses_of(route: str, samples: Mapping[str, tuple[str, ...]]) -> list[str
     return found
 
 
-def answers_with_a_page(client: httpx.Client, address: str) -> bool:
-    """Whether it is a page, and not a part of one, a file, or a stream."""
+def page_at(client: httpx.Client, address: str) -> str:
+    """The page that is there; nothing where there is a part of one, a file, or a stream."""
     with client.stream("GET", address) as answer:
         if not answer.headers.get("content-type", "").startswith("text/html"):
-            return False
-        return answer.read().lstrip().lower().startswith(b"<!doctype html>")
+            return ""
+        answer.read()
+        return answer.text if answer.text.lstrip().lower().startswith("<!doctype html>") else ""
 
 
 def _key(name: str, route: str, samples: Mapping[str, tuple[str, ...]]) -> str:

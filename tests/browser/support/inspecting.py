@@ -14,6 +14,7 @@ WIDTHS = (480, 360)
 _AXE = Axe().axe_script
 _OF_COLOUR = ["color-contrast", "link-in-text-block"]
 _OF_WIDTH = ["scrollable-region-focusable"]
+_MENUS = "main details[data-menu]"
 
 _OPEN = "details => details.forEach(each => { each.open = true; })"
 _BUILD = """() => {
@@ -44,36 +45,47 @@ _WIDER = """() => {
 }"""
 
 
-def problems_of(page: Page, complaints: list[str]) -> list[str]:
-    """Everything that is wrong with the page that is shown, in light and dark, wide and narrow.
+def problems_of(page: Page, complaints: list[str], *, whole: bool = True) -> list[str]:
+    """Everything that is wrong with the page that is shown, wide and narrow.
 
     Args:
         page: where it is shown; it has loaded.
         complaints: what was heard from it meanwhile; they are taken.
+        whole: whether axe looks at it in both themes, with its navigation and its menus; for one like a page that it has looked
+            at so, its content in the light is enough.
     """
     expect(page.locator("[data-chart]:empty")).to_have_count(0)
     found = [*complaints, *page.evaluate(_BUILD)]
     page.locator("main details:not([data-menu])").evaluate_all(_OPEN)
     page.evaluate(_AXE)
-    found += _serious(page, "", None)
-    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    found += _serious(page, " in the dark", _OF_COLOUR)
-    page.locator("main details[data-menu]").evaluate_all(_OPEN)
-    if page.locator("main details[data-menu]").count():
-        found += _serious(page, " in an open menu in the dark", None, "main details[data-menu]")
-        page.emulate_media(color_scheme="light", reduced_motion="reduce")
-        found += _serious(page, " in an open menu", _OF_COLOUR, "main details[data-menu]")
-    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    where = None if whole else "main"
+    found += _serious(page, "", None, where)
+    if whole:
+        found += _in_the_dark(page)
     found += not_seen_to_have_focus(page)
     usual = page.viewport_size
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         if wider := page.evaluate(_WIDER):
             found.append(f"wider than {width} px: {wider}")
-    found += _serious(page, f" at {WIDTHS[-1]} px", _OF_WIDTH)
+    found += _serious(page, f" at {WIDTHS[-1]} px", _OF_WIDTH, where)
     if usual is not None:
         page.set_viewport_size(usual)
     complaints.clear()  # axe tries to set styles, which the policy forbids
+    return found
+
+
+def _in_the_dark(page: Page) -> list[str]:
+    """What is wrong there; and in menus, opened, in either theme."""
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+    found = _serious(page, " in the dark", _OF_COLOUR)
+    menus = page.locator(_MENUS)
+    menus.evaluate_all(_OPEN)
+    if menus.count():
+        found += _serious(page, " in an open menu in the dark", None, _MENUS)
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    if menus.count():
+        found += _serious(page, " in an open menu", _OF_COLOUR, _MENUS)
     return found
 
 

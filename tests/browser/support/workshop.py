@@ -13,7 +13,7 @@ from sqlalchemy import select
 from steps import PASSWORD
 
 from roundhouse.build.home import Home
-from roundhouse.console.access.accounts import add_account
+from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.logins import Logins
 from roundhouse.console.database.database import Database, database_url
 from roundhouse.console.models import Job, Role, User
@@ -80,9 +80,10 @@ def workshop(folder: Path, model: Path, *options: str) -> Iterator[Workshop]:
     home = Home(folder / "a home")
     with RealConsole(home.path, "--models", str(model.parent), *options) as console:
         database = Database(database_url(None, home))
+        password = hash_password(PASSWORD)
         with database.writing() as session:
             for role in get_args(Role):
-                add_account(session, f"the-{role}", PASSWORD, role)
+                add_account(session, f"the-{role}", password, role)
         yield Workshop(console, database, model)
         database.close()
 

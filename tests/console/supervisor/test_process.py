@@ -110,6 +110,16 @@ def test_found_is_only_who_holds_the_lock_and_said_who_it_is(folder: DeploymentF
     assert find(folder) is None
 
 
+def test_one_that_is_ending_already_is_waited_for(folder: DeploymentFolder, holder: subprocess.Popen[str]) -> None:
+    say(folder, holder.pid, start_of(holder) - 1)  # as the first of its threads is gone, and another one not
+    stopping = in_a_thread(lambda: stop(folder, drain_s=0))
+    stopping.join(0.2)
+    assert stopping.is_alive()
+    holder.kill()
+    stopping.join(30)
+    assert not folder.is_watched
+
+
 def test_a_process_that_only_got_the_number_is_never_signalled(folder: DeploymentFolder, holder: subprocess.Popen[str]) -> None:
     with subprocess.Popen(["sleep", "600"]) as stranger:
         say(folder, stranger.pid, (process_start(stranger.pid) or 0) - 1)
