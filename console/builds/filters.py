@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import urlencode
 
 from pydantic import BaseModel, ConfigDict
 
 from ..jobs.records import JobFilter
 from ..models import JobKind, JobState
-from .words import KINDS, STATES
 
 __all__ = ["JobsWanted"]
 
@@ -18,9 +18,9 @@ class JobsWanted(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
 
-    kind: str = ""
+    kind: Literal[JobKind, "all", ""] = ""
     """A kind, ``all``, or nothing: builds."""
-    state: str = ""
+    state: Literal[JobState, ""] = ""
     text: str = ""
     who: str = ""
 
@@ -29,12 +29,12 @@ class JobsWanted(BaseModel):
         """The kinds that are listed; empty: any."""
         if self.kind == "all":
             return ()
-        return tuple(kind for kind in KINDS if kind == (self.kind or "build")) or ("build",)
+        return (self.kind or "build",)
 
     @property
     def states(self) -> tuple[JobState, ...]:
         """The states that are listed; empty: any."""
-        return tuple(state for state in STATES if state == self.state)
+        return (self.state,) if self.state else ()
 
     @property
     def is_filtered(self) -> bool:

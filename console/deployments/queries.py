@@ -31,7 +31,7 @@ class DeploymentFilter(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    state: DeploymentState | Literal["live", "ended"] | None = None
+    state: Literal[DeploymentState, "live", "ended"] | None = None
     engine: str | None = Field(default=None, max_length=64)
     """An engine's id."""
     host: str | None = Field(default=None, max_length=255)

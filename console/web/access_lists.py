@@ -20,7 +20,7 @@ RowId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 """A number that a row can have."""
 
 
-def _users(text: _Text = "", role: Role | Literal[""] = "", state: AccountState | Literal[""] = "") -> UserFilter:
+def _users(text: _Text = "", role: Literal[Role, ""] = "", state: Literal[AccountState, ""] = "") -> UserFilter:
     return UserFilter(text=text.strip() or None, role=role or None, state=state or None)
 
 
@@ -49,7 +49,7 @@ def _day(field: str, given: str) -> date | None:
         raise FieldError(field, f"{given!r} is no day", hint="Write it as 2026-01-31.") from None
 
 
-def _workers(state: WorkerState | Literal[""] = "", host: _Text = "") -> WorkerFilter:
+def _workers(state: Literal[WorkerState, ""] = "", host: _Text = "") -> WorkerFilter:
     return WorkerFilter(state=state or None, host=host or None)
 
 

@@ -11,7 +11,7 @@ from ..models import DeploymentState
 
 __all__ = ["DeploymentStates", "DeploymentsWanted"]
 
-DeploymentStates = DeploymentState | Literal["live", "ended", "any"]
+DeploymentStates = Literal[DeploymentState, "live", "ended", "any"]
 
 
 def _wanted(

@@ -104,4 +104,4 @@ class RealConsole:
         with process.stdout as lines:
             for line in lines:
                 self.lines.append(line.rstrip())
-                print(self.lines[-1])  # is shown with a test that fails
+                sys.stdout.write(f"{self.lines[-1]}\n")  # is shown with a test that fails

@@ -273,3 +273,13 @@ def test_a_stream_holds_no_connection_of_its_request(ann: Browser, database: Dat
     monkeypatch.setattr(job_log, "log_lines", lines)
     ann.get(f"/builds/{job_id}/log/stream?attempt=1")
     assert [re.findall(r"Current Checked out connections: (\d+)", status) for status in held] == [["1"]]  # the look's own
+
+
+@pytest.mark.parametrize(
+    "address", ["/builds?state=runing", "/builds?kind=bild", "/deployments?state=redy", "/engines?state=her"]
+)
+def test_a_filter_that_is_none_is_named_and_hides_nothing(ann: Browser, address: str) -> None:
+    answer = ann.get(address)
+    field = address.partition("?")[2].split("=")[0]
+    assert answer.status_code == 422
+    assert f"{field}: input should be" in said(answer.text).lower()
