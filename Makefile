@@ -4,7 +4,8 @@
 # make bench  tokens a second beside transformers on the same weights, and where a step's time goes (docs/benchmarks.md)
 # make bench-guard  what checking pages costs: alone, in a step, and off beside on (docs/benchmarks.md)
 # make bench-console  how long the console's pages take with very many rows
-# make soak   an hour of clients of every kind against a real server, and nothing left of them at the end
+# make soak   an hour of clients of every kind against a real server, half an hour of people and builds against a real console,
+#             a build killed and cancelled at each stage: and nothing left of them at the end
 # make drill  a million pages granted and thousands of faults put in: each must be stopped before a token comes out
 # All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
 
@@ -44,6 +45,8 @@ bench-console: $(READY)
 
 soak: $(READY)
 	$(BIN)/python tests/soak/run.py --minutes 60 --reloads 100
+	PYTHONPATH=tests/browser/support $(BIN)/python tests/soak/console.py --minutes 30
+	ROUNDHOUSE_TEST_EVERY_STAGE=1 $(BIN)/python -m pytest tests/console/worker/test_build_jobs.py
 
 drill: $(READY)
 	$(BIN)/roundhouse drill --steps 10000

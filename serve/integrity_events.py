@@ -41,7 +41,8 @@ class EventsFile:
         try:
             self._append(event)
         except Exception as error:  # an event that cannot be written must not end the engine loop
-            _log.error("integrity event %s could not be written to %s: %s", event.event, self._path, error)
+            name = event.event.encode(errors="backslashreplace").decode()  # a log has an encoding, too
+            _log.error("integrity event %s could not be written to %s: %s", name, self._path, error)
 
     def _append(self, event: IntegrityEvent) -> None:
         line = msgspec.json.encode(msgspec.structs.replace(event, engine=self._engine)) + b"\n"

@@ -121,7 +121,7 @@ def test_whatever_goes_wrong_with_an_event_is_logged_and_serving_goes_on(
     with caplog.at_level(logging.ERROR):
         write(event("half a letter \ud800"))  # no UTF-8
     (message,) = caplog.messages
-    assert message.startswith("integrity event half a letter \ud800/3/0 could not be written to ")
+    assert message.startswith("integrity event half a letter \\ud800/3/0 could not be written to ")
 
     def no_memory(*_: object, **__: object) -> None:
         raise MemoryError

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import psutil
+
 __all__ = ["PATIENCE_S", "RealConsole", "wait_until"]
 
 PATIENCE_S = 120.0
@@ -78,6 +80,12 @@ class RealConsole:
             self._process.send_signal(number)
         self._process.wait(timeout=PATIENCE_S)
         self._process = None
+
+    @property
+    def process(self) -> psutil.Process:
+        """It itself, to look at."""
+        assert self._process is not None
+        return psutil.Process(self._process.pid)
 
     @property
     def url(self) -> str:

@@ -28,10 +28,11 @@ BUILD_MS = 240_000
 class Workshop:
     """The console, and its database as another process sees it."""
 
-    def __init__(self, console: RealConsole, database: Database, model: Path) -> None:
+    def __init__(self, console: RealConsole, database: Database, home: Home, model: Path) -> None:
         self.console = console
         self.database = database
-        self._model = model
+        self.home = home
+        self.model = model
 
     @property
     def url(self) -> str:
@@ -41,7 +42,7 @@ class Workshop:
         """Of a build that no other test asks for; it takes as much longer as there are samples."""
         seed = sum(name.encode())
         return (
-            f"model: {self._model}\nname: {name}\nseed: {seed}\nmax_batch_size: 8\nmax_seq_len: 256\n"
+            f"model: {self.model}\nname: {name}\nseed: {seed}\nmax_batch_size: 8\nmax_seq_len: 256\n"
             f"calibration:\n  samples: {samples}\n"
         )
 
@@ -84,7 +85,7 @@ def workshop(folder: Path, model: Path, *options: str) -> Iterator[Workshop]:
         with database.writing() as session:
             for role in get_args(Role):
                 add_account(session, f"the-{role}", password, role)
-        yield Workshop(console, database, model)
+        yield Workshop(console, database, home, model)
         database.close()
 
 

@@ -137,7 +137,7 @@ class Bench:
     def close(self) -> None:
         for stop in self._stops:
             stop()
-        assert not self.children()
+        eventually(lambda: not self.children())
 
 
 @pytest.fixture
