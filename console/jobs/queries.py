@@ -86,7 +86,7 @@ def _fitting(statement: Select[Any], wanted: JobFilter) -> Select[Any]:
     if wanted.deployment_id is not None:
         conditions.append(Job.deployment_id == wanted.deployment_id)
     if wanted.text:
-        words = [Job.subject.icontains(wanted.text, autoescape=True), Job.requested_by.icontains(wanted.text, autoescape=True)]
+        words = [Job.sought.contains(wanted.text.lower(), autoescape=True)]
         if wanted.text.isascii() and wanted.text.isdigit() and len(wanted.text) < 10:
             words.append(Job.id == int(wanted.text))
         conditions.append(or_(*words))

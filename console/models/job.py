@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.engine.default import DefaultExecutionContext
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ..database.base import Base
@@ -15,6 +16,11 @@ __all__ = ["Job", "JobKind", "JobState", "LogLine", "Stage"]
 JobKind = Literal["build", "verify", "remove", "deploy", "undeploy", "drill"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
 """``interrupted``: its worker went away, and it may not be tried again."""
+
+
+def _sought(inserted: DefaultExecutionContext) -> str:
+    given = inserted.get_current_parameters()  # type: ignore[no-untyped-call]
+    return f"{given['subject']}\n{given['requested_by']}".lower()
 
 
 class Job(Base):
@@ -28,6 +34,7 @@ class Job(Base):
         Index("ix_job_state_id", "state", "id"),
         Index("ix_job_kind_id", "kind", "id"),
         Index("ix_job_kind_state", "kind", "state"),
+        Index("ix_job_kind_sought", "kind", "sought"),
         Index("ix_job_worker_id_id", "worker_id", "id"),
     )
 
@@ -48,6 +55,8 @@ class Job(Base):
     home: Mapped[str | None]
     """Only a worker with this home can do it."""
     requested_by: Mapped[str]
+    sought: Mapped[str] = mapped_column(default=_sought)
+    """What a search looks through, in an index of its own: subject and who asked, in small letters."""
     idempotency_key: Mapped[str | None]
     """Who asks twice with the same key gets the same job."""
     created_at: Mapped[datetime]

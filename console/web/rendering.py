@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,6 +134,7 @@ def static_base() -> str:
     return f"/static/{digest.hexdigest()[:12]}"
 
 
+@cache
 def static_url(path: str) -> str:
     """The address of a static file.
 

@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("host", sa.String(), nullable=True),
         sa.Column("home", sa.String(), nullable=True),
         sa.Column("requested_by", sa.String(), nullable=False),
+        sa.Column("sought", sa.String(), nullable=False),
         sa.Column("idempotency_key", sa.String(), nullable=True),
         sa.Column("created_at", UtcDateTime(), nullable=False),
         sa.Column("started_at", UtcDateTime(), nullable=True),
@@ -70,6 +71,7 @@ def upgrade() -> None:
     op.create_index("ix_job_state_id", "job", ["state", "id"])
     op.create_index("ix_job_kind_id", "job", ["kind", "id"])
     op.create_index("ix_job_kind_state", "job", ["kind", "state"])
+    op.create_index("ix_job_kind_sought", "job", ["kind", "sought"])
     op.create_index("ix_job_worker_id_id", "job", ["worker_id", "id"])
     op.create_index("ix_job_engine_id", "job", ["engine_id"])
     op.create_index("ix_job_deployment_id", "job", ["deployment_id"])
