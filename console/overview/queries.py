@@ -45,8 +45,10 @@ def overview(session: Session, now: datetime | None = None) -> Overview:
 
 def _first_steps(session: Session) -> FirstSteps:
     built = select(Job.id).where(Job.kind == "build").exists()
-    engine = select(EngineReplica.engine_id).join(EngineRecord, EngineRecord.id == EngineReplica.engine_id)
-    latest = engine.where(EngineReplica.state == "present").order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
+    whole = (
+        select(EngineReplica.id).where(EngineReplica.engine_id == EngineRecord.id, EngineReplica.state == "present").exists()
+    )
+    latest = select(EngineRecord.id).where(whole).order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
     has_engine, has_deployed = select(EngineRecord.id).exists(), select(Deployment.id).exists()
     row = session.execute(select(built, has_engine, has_deployed, latest)).one()
     return FirstSteps(has_planned=row[0] or row[1], has_engine=row[1], has_deployed=row[2], engine_id=row[3])
