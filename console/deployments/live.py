@@ -70,7 +70,6 @@ def _number(at: datetime) -> int:
 def live_values(latest: TimedSample, rates: Rates | None) -> LiveValues:
     """Numbers from a sample and how fast it grew."""
     now = latest.values
-    pages = now.pages_used + now.pages_cached + now.pages_free + now.pages_quarantined
     return LiveValues(
         tokens_per_s=rates.generated_tokens if rates else None,
         prompt_tokens_per_s=rates.prompt_tokens if rates else None,
@@ -81,10 +80,10 @@ def live_values(latest: TimedSample, rates: Rates | None) -> LiveValues:
         pages_cached=now.pages_cached,
         pages_free=now.pages_free,
         pages_quarantined=now.pages_quarantined,
-        pages_share=(now.pages_used + now.pages_quarantined) / pages if pages else 0.0,
+        pages_share=now.pages_taken / now.pages if now.pages else 0.0,
         checks_per_s=rates.tag_checks if rates else None,
-        checks=now.tag_checks + now.content_checks,
-        mismatches=now.tag_mismatches + now.content_mismatches,
+        checks=now.checks,
+        mismatches=now.mismatches,
     )
 
 

@@ -42,6 +42,26 @@ class Sample(BaseModel):
     guard_alive: bool
     tokens_come_out: bool
 
+    @property
+    def pages(self) -> int:
+        """Of the whole pool."""
+        return self.pages_free + self.pages_used + self.pages_cached + self.pages_quarantined
+
+    @property
+    def pages_taken(self) -> int:
+        """What no other request can have now: in use, or quarantined. A cached page is given to whoever needs one."""
+        return self.pages_used + self.pages_quarantined
+
+    @property
+    def checks(self) -> int:
+        """Of pages, of every kind."""
+        return self.tag_checks + self.content_checks
+
+    @property
+    def mismatches(self) -> int:
+        """Rows that a check stopped."""
+        return self.tag_mismatches + self.content_mismatches
+
 
 _METRICS = {
     "running": "roundhouse_requests_running",

@@ -9,11 +9,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..deployments.queries import latest_samples
+from ..deployments.samples import Sample
 from ..models import LIVE_STATES, Deployment, IntegrityRecord
 from ..paging import Paged, PageOf, paged_rows
 from .records import EventRow, IntegrityTotals, Verdict
 
-__all__ = ["EventFilter", "events", "totals", "verdict"]
+__all__ = ["EventFilter", "events", "totals", "totals_of", "verdict"]
 
 
 class EventFilter(BaseModel):
@@ -52,12 +53,15 @@ def totals(session: Session) -> list[IntegrityTotals]:
     names = dict(session.execute(live).all())
     found = []
     for id_, (sample, _) in latest_samples(session, list(names)).items():
-        now = sample.values
-        pages = now.pages_free + now.pages_used + now.pages_cached + now.pages_quarantined
-        fields = {name: getattr(now, name) for name in IntegrityTotals.model_fields if hasattr(now, name)}
-        found.append(IntegrityTotals(deployment_id=id_, name=names[id_], pages=pages, **fields))
+        found.append(totals_of(id_, names[id_], sample.values))
     order = list(names)
     return sorted(found, key=lambda each: order.index(each.deployment_id))
+
+
+def totals_of(deployment_id: str, name: str, now: Sample) -> IntegrityTotals:
+    """What a deployment's latest sample says."""
+    counted = {each: getattr(now, each) for each in IntegrityTotals.model_fields if hasattr(now, each)}
+    return IntegrityTotals(deployment_id=deployment_id, name=name, **counted)
 
 
 def verdict(of: list[IntegrityTotals]) -> Verdict:

@@ -45,12 +45,10 @@ def overview(session: Session, now: datetime | None = None) -> Overview:
 
 def _first_steps(session: Session) -> FirstSteps:
     built = select(Job.id).where(Job.kind == "build").exists()
-    whole = (
-        select(EngineReplica.id).where(EngineReplica.engine_id == EngineRecord.id, EngineReplica.state == "present").exists()
-    )
-    latest = select(EngineRecord.id).where(whole).order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
+    copy = select(EngineReplica.id).where(EngineReplica.engine_id == EngineRecord.id, EngineReplica.state == "present")
+    newest = select(EngineRecord.id).where(copy.exists()).order_by(EngineRecord.created_at.desc())
     has_engine, has_deployed = select(EngineRecord.id).exists(), select(Deployment.id).exists()
-    row = session.execute(select(built, has_engine, has_deployed, latest)).one()
+    row = session.execute(select(built, has_engine, has_deployed, newest.limit(1).scalar_subquery())).one()
     return FirstSteps(has_planned=row[0] or row[1], has_engine=row[1], has_deployed=row[2], engine_id=row[3])
 
 

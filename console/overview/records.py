@@ -37,8 +37,8 @@ class ServingRow(_Record):
     running: int | None
     """Requests."""
     waiting: int | None
-    pages_used: int | None
-    """By requests and the prefix cache."""
+    pages_taken: int | None
+    """What no other request can have now: in use, or quarantined."""
     pages: int | None
     """Of its whole pool."""
     pages_quarantined: int | None

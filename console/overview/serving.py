@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from ..deployments.records import Rates, TimedSample
 from ..deployments.samples import Sample
 from ..deployments.silence import was_silent
+from ..integrity.queries import totals_of
 from ..integrity.records import IntegrityTotals
 from ..models import LIVE_STATES, Deployment, DeploymentSample, EngineRecord
 from .records import ServingRow
@@ -42,7 +43,7 @@ def serving_now(session: Session, now: datetime) -> tuple[tuple[ServingRow, ...]
         latest = of_it[-1].values if of_it and of_it[-1].at > now - _RECENT else None
         rows.append(_row(deployment, engine_name, of_it, latest, now))
         if latest is not None:
-            totals.append(_totals(deployment, latest))
+            totals.append(totals_of(deployment.id, deployment.name, latest))
     return tuple(rows), count, totals
 
 
@@ -70,10 +71,10 @@ def _row(row: Deployment, engine_name: str, samples: list[TimedSample], latest: 
         history=_history(samples),
         running=None if latest is None else latest.running,
         waiting=None if latest is None else latest.waiting,
-        pages_used=None if latest is None else latest.pages_used + latest.pages_cached,
-        pages=None if latest is None else _pages(latest),
+        pages_taken=None if latest is None else latest.pages_taken,
+        pages=None if latest is None else latest.pages,
         pages_quarantined=None if latest is None else latest.pages_quarantined,
-        mismatches=None if latest is None else latest.tag_mismatches + latest.content_mismatches,
+        mismatches=None if latest is None else latest.mismatches,
     )
 
 
@@ -82,12 +83,3 @@ def _history(samples: list[TimedSample]) -> tuple[float | None, ...]:
     apart = max(1, len(samples) // _POINTS)
     rates = (Rates.between(first, last) for first, last in pairwise(samples[::-apart][::-1]))
     return tuple(None if each is None else round(each.generated_tokens, 2) for each in rates)
-
-
-def _totals(row: Deployment, now: Sample) -> IntegrityTotals:
-    counted = {name: getattr(now, name) for name in IntegrityTotals.model_fields if hasattr(now, name)}
-    return IntegrityTotals(deployment_id=row.id, name=row.name, pages=_pages(now), **counted)
-
-
-def _pages(sample: Sample) -> int:
-    return sample.pages_free + sample.pages_used + sample.pages_cached + sample.pages_quarantined

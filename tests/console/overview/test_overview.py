@@ -85,7 +85,7 @@ def test_what_is_served_tells_how_it_does(database: Database) -> None:
         add_deployment(session, "cccccccc", name="over", state="stopped")
     found = look(database)
     busy, silent = found.serving
-    assert (busy.name, busy.tokens_per_s, busy.pages, busy.pages_used, busy.mismatches) == ("busy", 40.0, 128, 37, 1)
+    assert (busy.name, busy.tokens_per_s, busy.pages, busy.pages_taken, busy.mismatches) == ("busy", 40.0, 128, 31, 1)
     assert set(busy.history) == {40.0}
     assert (silent.tokens_per_s, silent.pages) == (None, None)
     assert (found.serving_count, found.integrity.well) == (2, False)
