@@ -15,10 +15,11 @@ from roundhouse.errors import RecipeError
 
 from .recipe_yaml import is_manageable, parse_yaml
 
-__all__ = ["GUARD_SAMPLE", "Calibration", "Guard", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
+__all__ = ["GUARD_SAMPLE", "Calibration", "Guard", "KvCache", "Recipe", "Target", "Weights", "read_recipe", "recipe_from"]
 
 Target = Literal["torch", "tensorrt", "trtllm-pytorch"]
 Weights = Literal["bf16", "fp8", "int4_awq", "w4a8_awq", "nvfp4", "as_is"]
+KvCache = Literal["bf16", "fp8"]
 Guard = Literal["off", "tags", "tags+content"]
 GUARD_SAMPLE = 0.02
 """``guard_sample`` when a recipe with ``guard: tags+content`` has none."""
@@ -82,7 +83,7 @@ class Recipe(_Keys):
     group_size: int | Literal["auto"] = "auto"
     activations: Literal["bf16", "int8"] = "bf16"
     lm_head: Literal["bf16"] = "bf16"
-    kv_cache: Literal["bf16", "fp8"] = "fp8"
+    kv_cache: KvCache = "fp8"
     kv_layout: Literal["auto", "plain", "flashmla-fp8"] = "auto"
     page_tokens: int = Field(default=16, ge=1)
     tensor_parallel: int = Field(default=1, ge=1)

@@ -18,9 +18,9 @@ class JobsWanted(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")  # an address has more than filters
 
-    kind: Literal[JobKind, "all", ""] = ""
+    kind: Literal[JobKind, "all"] | None = None
     """A kind, ``all``, or nothing: builds."""
-    state: Literal[JobState, ""] = ""
+    state: JobState | None = None
     text: str = ""
     who: str = ""
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from roundhouse.build.recipe import KvCache, Target, Weights
+
 from ..models import DeploymentState, JobKind, JobState, ReplicaState
 
 __all__ = [
@@ -54,9 +56,9 @@ class EngineFilter(_Record):
 
     text: str | None = None
     """Part of its name or model, in any case, or the beginning of its id."""
-    target: str | None = None
-    weights: str | None = None
-    kv_cache: str | None = None
+    target: Target | None = None
+    weights: Weights | None = None
+    kv_cache: KvCache | None = None
     host: str | None = None
     """Which has a copy of it, whole or damaged."""
     state: EngineWhereabouts = "here"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Depends, Path, Query
 
@@ -20,8 +20,8 @@ RowId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 """A number that a row can have."""
 
 
-def _users(text: _Text = "", role: Literal[Role, ""] = "", state: Literal[AccountState, ""] = "") -> UserFilter:
-    return UserFilter(text=text.strip() or None, role=role or None, state=state or None)
+def _users(text: _Text = "", role: Role | None = None, state: AccountState | None = None) -> UserFilter:
+    return UserFilter(text=text.strip() or None, role=role, state=state)
 
 
 def _entries(
@@ -49,8 +49,8 @@ def _day(field: str, given: str) -> date | None:
         raise FieldError(field, f"{given!r} is no day", hint="Write it as 2026-01-31.") from None
 
 
-def _workers(state: Literal[WorkerState, ""] = "", host: _Text = "") -> WorkerFilter:
-    return WorkerFilter(state=state or None, host=host or None)
+def _workers(state: WorkerState | None = None, host: _Text = "") -> WorkerFilter:
+    return WorkerFilter(state=state, host=host or None)
 
 
 UsersWanted = Annotated[UserFilter, Depends(_users)]

@@ -17,6 +17,7 @@ from . import metrics
 from .api.description import operation_id
 from .cookies import LOGIN_COOKIES
 from .guards import CrossSiteGuard, HostGuard, SecureHeaders
+from .left_out import EmptyIsLeftOut
 from .problems import add_error_handlers
 from .rendering import STATIC, Templates, static_base
 from .routes import add_routes
@@ -49,6 +50,7 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     add_routes(app)
     app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
+    app.add_middleware(EmptyIsLeftOut)
     app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
     app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
+from roundhouse.build.recipe import KvCache, Target, Weights
+
 from ..engines.records import EngineFilter, EngineSort, EngineWhereabouts
 
 __all__ = ["EngineListSort", "EnginesWanted"]
@@ -15,17 +17,17 @@ _Text = Annotated[str, Query(max_length=200)]
 
 def _wanted(
     text: _Text = "",
-    target: _Text = "",
-    weights: _Text = "",
-    kv_cache: _Text = "",
+    target: Target | None = None,
+    weights: Weights | None = None,
+    kv_cache: KvCache | None = None,
     host: _Text = "",
     state: EngineWhereabouts = "here",
 ) -> EngineFilter:
     return EngineFilter(
         text=text.strip() or None,
-        target=target or None,
-        weights=weights or None,
-        kv_cache=kv_cache or None,
+        target=target,
+        weights=weights,
+        kv_cache=kv_cache,
         host=host or None,
         state=state,
     )

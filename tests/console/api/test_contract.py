@@ -130,6 +130,25 @@ def test_every_operation_that_reads_answers_for_what_is_there(
 
 
 @on_sqlite
+def test_a_parameter_that_is_empty_is_left_out_and_one_that_is_none_is_named(
+    description: dict[str, Any], admin: TestClient, there: Populated
+) -> None:
+    named_ones = 0
+    for method, path, operation in operations(description):
+        if method != "GET":
+            continue
+        for parameter in (each for each in operation.get("parameters", ()) if each["in"] == "query"):
+            answer = admin.get(named(path, there), params={parameter["name"]: ""})
+            assert answer.status_code == 200, f"{path} {parameter['name']}: {answer.text}"
+            if "enum" in str(parameter["schema"]):
+                wrong = admin.get(named(path, there), params={parameter["name"]: "nonsense"})
+                fields = [each["field"] for each in wrong.json()["errors"]]
+                assert (wrong.status_code, fields) == (422, [parameter["name"]]), f"{path}: {wrong.text}"
+                named_ones += 1
+    assert named_ones > 8
+
+
+@on_sqlite
 def test_errors_are_problem_details_of_their_kind(app: FastAPI, admin: TestClient) -> None:
     anybody = TestClient(app, base_url="http://127.0.0.1")
     for answer, status, kind in (
