@@ -13,12 +13,11 @@ from sqlalchemy.orm import Session
 from ..database.base import utc_now
 from ..models import DeploymentSample
 from .queries import samples
+from .recent import RATES_OVER
 from .records import Rates, TimedSample
 
 __all__ = ["LivePoint", "LiveValues", "live_points", "live_values", "token_rates"]
 
-_OVER = timedelta(seconds=11)
-"""Rates are of about the last ten seconds: samples come every two."""
 _SPARK_OVER = timedelta(minutes=3)
 _SPARK_STEP_S = 6.0
 _KEPT = timedelta(minutes=15)
@@ -97,11 +96,11 @@ def live_points(session: Session, deployment_id: str, after: int = 0) -> list[Li
     """
     now = utc_now()
     since = max(_EPOCH + timedelta(microseconds=min(after, _number(now))), now - _KEPT)
-    timed = samples(session, deployment_id, since - _OVER)
+    timed = samples(session, deployment_id, since - RATES_OVER)
     points = []
     first = 0
     for index, latest in enumerate(timed):
-        while latest.at - timed[first].at > _OVER:
+        while latest.at - timed[first].at > RATES_OVER:
             first += 1
         if latest.at > since:
             rates = Rates.between(timed[first], latest) or (Rates.between(timed[index - 1], latest) if index else None)

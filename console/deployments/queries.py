@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,17 +13,13 @@ from ..database.base import utc_now
 from ..errors import NotFoundError
 from ..models import LIVE_STATES, Deployment, DeploymentLogLine, DeploymentSample, DeploymentState, EngineRecord
 from ..paging import Paged, PageOf, paged_rows
+from .recent import STILL_NOW, latest_rates
 from .records import DeploymentDetail, DeploymentRow, LogText, Rates, TimedSample
 from .samples import Sample
 from .settings import DeploymentSettings
 from .silence import has_worker
 
 __all__ = ["DeploymentFilter", "deployment", "deployments", "latest_samples", "log_lines", "samples"]
-
-_RATES_OVER = timedelta(seconds=11)
-"""Samples come every two seconds: of so many, the first and the last are about ten seconds apart."""
-_STILL_NOW = timedelta(seconds=60)
-"""What was counted longer ago says nothing about now."""
 
 
 class DeploymentFilter(BaseModel):
@@ -91,12 +87,12 @@ def deployment(session: Session, deployment_id: str) -> DeploymentDetail:
 
 def latest_samples(session: Session, deployment_ids: list[str]) -> dict[str, tuple[TimedSample, Rates | None]]:
     """What each counted last, if that is not long ago, and how fast that grew. One statement."""
-    since = utc_now() - _STILL_NOW
+    since = utc_now() - STILL_NOW
     known = (DeploymentSample.deployment_id.in_(deployment_ids), DeploymentSample.at > since)
     found: dict[str, list[TimedSample]] = {}
     for row in session.scalars(select(DeploymentSample).where(*known).order_by(DeploymentSample.at)):
         found.setdefault(row.deployment_id, []).append(_timed(row))
-    return {id_: (of_one[-1], _rates(of_one)) for id_, of_one in found.items()}
+    return {id_: (of_one[-1], latest_rates(of_one)) for id_, of_one in found.items()}
 
 
 def samples(session: Session, deployment_id: str, since: datetime) -> list[TimedSample]:
@@ -111,13 +107,6 @@ def log_lines(session: Session, deployment_id: str, after: int, most: int) -> li
     known = (line.deployment_id == deployment_id, line.number > after)
     found = session.scalars(select(line).where(*known).order_by(line.number).limit(most))
     return [LogText(number=row.number, at=row.at, text=row.text) for row in found]
-
-
-def _rates(of_one: list[TimedSample]) -> Rates | None:
-    """Between the last one and the first of those that were taken shortly before it; the one before it, if there is none."""
-    last = of_one[-1]
-    shortly = [each for each in of_one[:-1] if last.at - each.at <= _RATES_OVER] or of_one[-2:-1]
-    return Rates.between(shortly[0], last) if shortly else None
 
 
 def _with_engine() -> Select[Deployment, str]:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from ..deployments.silence import is_silent
 from ..jobs.liveness import GONE_AFTER
 from ..models import Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job, JobKind, Worker
+from ..workers.records import disk_is_short
 from .records import AttentionItem, HostDisk
 
 __all__ = ["hosts_of", "needs_attention"]
@@ -19,8 +20,6 @@ _DAYS = timedelta(days=7)
 _A_DAY = timedelta(days=1)
 _MOST = 10
 """Of each sort."""
-_LOW_DISK, _LOW_SHARE = 50 * 2**30, 0.1
-"""A disk is low with less than so many bytes, or less than this share of a small one."""
 _VERBS: dict[JobKind, str] = {"build": "Building", "verify": "Verifying", "remove": "Removing", "drill": "The drill on"}
 
 
@@ -47,10 +46,7 @@ def hosts_of(session: Session, now: datetime) -> tuple[list[Worker], tuple[HostD
     wanted = select(Worker).where(Worker.ended_at.is_(None), Worker.seen_at > now - _DAYS).order_by(Worker.host, Worker.seen_at)
     workers = list(session.scalars(wanted))
     alive = {(each.host, each.home): each for each in workers if _is_there(each, now)}
-    disks = (
-        HostDisk(host=each.host, free=each.disk_free, total=each.disk_total, is_low=_is_low(each)) for each in alive.values()
-    )
-    return workers, tuple(disks)
+    return workers, tuple(_disk(each) for each in alive.values())
 
 
 def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
@@ -149,7 +145,7 @@ def _workers(workers: list[Worker], now: datetime) -> Iterator[AttentionItem]:
                 href="/workers",
                 to_do="workers",
             )
-        elif _is_low(each):
+        elif disk_is_short(each.disk_free, each.disk_total):
             yield AttentionItem(
                 key=f"disk-{each.id}",
                 tone="warn",
@@ -165,5 +161,6 @@ def _is_there(worker: Worker, now: datetime) -> bool:
     return worker.seen_at > now - GONE_AFTER
 
 
-def _is_low(worker: Worker) -> bool:
-    return worker.disk_free < min(_LOW_DISK, worker.disk_total * _LOW_SHARE)
+def _disk(worker: Worker) -> HostDisk:
+    free, total = worker.disk_free, worker.disk_total
+    return HostDisk(host=worker.host, free=free, total=total, is_short=disk_is_short(free, total))

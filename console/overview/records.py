@@ -92,7 +92,7 @@ class HostDisk(_Record):
     """Bytes."""
     total: int
     """Bytes."""
-    is_low: bool
+    is_short: bool
 
 
 class FirstSteps(_Record):

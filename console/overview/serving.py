@@ -9,6 +9,7 @@ from itertools import pairwise
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from ..deployments.recent import STILL_NOW, latest_rates
 from ..deployments.records import Rates, TimedSample
 from ..deployments.samples import Sample
 from ..deployments.silence import was_silent
@@ -22,8 +23,6 @@ __all__ = ["serving_now"]
 _MOST = 12
 """Deployments; a list with more is on their own page."""
 _HISTORY = timedelta(minutes=3)
-_RECENT = timedelta(seconds=12)
-"""What was counted before is not how it is now."""
 _POINTS = 30
 
 
@@ -40,7 +39,7 @@ def serving_now(session: Session, now: datetime) -> tuple[tuple[ServingRow, ...]
     rows, totals = [], []
     for deployment, engine_name in found:
         of_it = samples.get(deployment.id, [])
-        latest = of_it[-1].values if of_it and of_it[-1].at > now - _RECENT else None
+        latest = of_it[-1].values if of_it and of_it[-1].at > now - STILL_NOW else None
         rows.append(_row(deployment, engine_name, of_it, latest, now))
         if latest is not None:
             totals.append(totals_of(deployment.id, deployment.name, latest))
@@ -56,8 +55,7 @@ def _samples(session: Session, ids: Sequence[str], since: datetime) -> dict[str,
 
 
 def _row(row: Deployment, engine_name: str, samples: list[TimedSample], latest: Sample | None, now: datetime) -> ServingRow:
-    recent = [sample for sample in samples if sample.at > now - _RECENT]
-    rates = Rates.between(recent[0], recent[-1]) if len(recent) > 1 else None
+    rates = None if latest is None else latest_rates(samples)
     return ServingRow(
         id=row.id,
         name=row.name,

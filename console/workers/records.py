@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from ..models import JobKind, JobState
 
-__all__ = ["WorkerDetail", "WorkerFilter", "WorkerJob", "WorkerRow", "WorkerState"]
+__all__ = ["WorkerDetail", "WorkerFilter", "WorkerJob", "WorkerRow", "WorkerState", "disk_is_short"]
 
 WorkerState = Literal["alive", "gone", "ended"]
 """``gone``: it was not heard of for a while, and did not say that it ends."""
@@ -37,6 +37,11 @@ class WorkerJob(_Record):
     ended_at: datetime | None
 
 
+def disk_is_short(free: int, total: int) -> bool:
+    """Whether the next engine may not fit: less than 50 GiB, or than a tenth of a small disk. In bytes."""
+    return free < min(50 * 2**30, total // 10)
+
+
 class WorkerRow(_Record):
     """A worker: one process, from its start to its end."""
 
@@ -62,7 +67,7 @@ class WorkerRow(_Record):
     @property
     def disk_is_short(self) -> bool:
         """Whether the next engine may not fit."""
-        return self.disk_total > 0 and self.disk_free < self.disk_total // 20
+        return disk_is_short(self.disk_free, self.disk_total)
 
 
 class WorkerDetail(WorkerRow):

@@ -176,7 +176,7 @@ def test_workers_that_are_gone_and_disks_that_are_full_need_attention(database: 
         )
     found = look(database)
     assert sorted(item.key for item in found.attention) == ["disk-full", "worker-gone"]
-    assert {disk.host: disk.is_low for disk in found.hosts} == {"fine": False, "full": True, "small": False}
+    assert {disk.host: disk.is_short for disk in found.hosts} == {"fine": False, "full": True, "small": False}
 
 
 def test_more_rows_take_no_more_statements(database: Database) -> None:
