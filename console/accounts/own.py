@@ -15,6 +15,7 @@ from ..access.audit import audit
 from ..access.logins import Logins
 from ..access.tokens import add_token, revoke_token
 from ..database.base import utc_now
+from ..database.turns import take_turn
 from ..errors import FieldError, ForbiddenError, NotFoundError
 from ..models import ApiToken, User
 from .records import NewToken, TokenRow
@@ -111,14 +112,18 @@ def make_token(session: Session, actor: Actor, name: str, scopes: Sequence[str],
 
     Raises:
         ForbiddenError: a token asks: one that is lost must not be able to make others.
-        FieldError: no name, no scope, one that the role does not allow, or a time out of range.
+        FieldError: no name or one that a token in use has, no scope, one that the role does not allow, or a time out of range.
     """
     _in_person(actor)
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise FieldError("days", f"a token lasts from 1 to {MOST_DAYS:,} days, or for ever")
     expires_at = None if days is None else utc_now() + timedelta(days=days)
-    if len(session.scalars(_usable(actor)).all()) >= _MOST_TOKENS:
+    take_turn(session)
+    in_use = session.scalars(_names_in_use(actor)).all()
+    if len(in_use) >= _MOST_TOKENS:
         raise FieldError("name", f"you have {_MOST_TOKENS} tokens in use", hint="Revoke some that nothing uses any more.")
+    if name.strip() in in_use:  # the same form a second time, too: its secret was shown the first time, and only then
+        raise FieldError("name", f"you have a token {name.strip()} already: take another name, or revoke that one first")
     token, secret = add_token(session, actor.user_id, name, scopes, expires_at)
     if beyond := [scope for scope in token.scopes if not actor.may(scope)]:  # type: ignore[arg-type]  # a scope by now
         raise FieldError("scopes", f"a {actor.role} may not {beyond[0]}, and neither may their tokens")
@@ -144,9 +149,9 @@ def revoke_own_token(session: Session, actor: Actor, token_id: int) -> None:
         audit(session, actor, "token.revoke", "token", str(token.id), name=token.name, owner=actor.name)
 
 
-def _usable(actor: Actor) -> Select[int]:
+def _names_in_use(actor: Actor) -> Select[str]:
     own = (ApiToken.user_id == actor.user_id, ApiToken.revoked_at.is_(None))
-    return select(ApiToken.id).where(*own, or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > utc_now()))
+    return select(ApiToken.name).where(*own, or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > utc_now()))
 
 
 def _in_person(actor: Actor) -> None:

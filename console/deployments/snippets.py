@@ -26,6 +26,7 @@ stream = client.chat.completions.create(
     model=$model,
     messages=[{"role": "user", "content": $question}],
     max_tokens=64,
+    temperature=0,
     stream=True,
 )
 for chunk in stream:
@@ -39,7 +40,7 @@ $imports
 from openai import OpenAI
 
 client = OpenAI(base_url=$url, api_key=$key)
-stream = client.completions.create(model=$model, prompt=$beginning, max_tokens=32, stream=True)
+stream = client.completions.create(model=$model, prompt=$beginning, max_tokens=32, temperature=0, stream=True)
 for chunk in stream:
     for choice in chunk.choices:
         print(choice.text, end="", flush=True)
@@ -62,6 +63,7 @@ def tensor(name, kind, value, dtype):
 inputs = [
     tensor("text_input", "BYTES", $beginning.encode(), np.object_),
     tensor("sampling_param_max_tokens", "INT32", 32, np.int32),
+    tensor("sampling_param_temperature", "FP32", 0.0, np.float32),
     tensor("streaming", "BOOL", True, np.bool_),
 ]
 answers = queue.Queue()
@@ -122,7 +124,7 @@ def snippets(deployment: DeploymentDetail) -> tuple[Snippet, ...]:
 
 def _curl(url: str, model: str, *, chat: bool, keyed: bool) -> str:
     asked = {"messages": [{"role": "user", "content": _QUESTION}]} if chat else {"prompt": _BEGINNING}
-    body = json.dumps({"model": model, **asked, "max_tokens": 64})
+    body = json.dumps({"model": model, **asked, "max_tokens": 64, "temperature": 0})
     lines = [
         f"curl {shlex.quote(f'{url}/chat/completions' if chat else f'{url}/completions')}",
         "-H 'content-type: application/json'",
@@ -133,7 +135,8 @@ def _curl(url: str, model: str, *, chat: bool, keyed: bool) -> str:
 
 
 def _triton_curl(url: str, model: str) -> str:
-    body = json.dumps({"text_input": _BEGINNING, "sampling_param_max_tokens": 32, "streaming": True})
+    sampling = {"sampling_param_max_tokens": 32, "sampling_param_temperature": 0}
+    body = json.dumps({"text_input": _BEGINNING, **sampling, "streaming": True})
     return f"curl -N {shlex.quote(f'{url}/v2/models/{model}/generate_stream')} \\\n  -d {shlex.quote(body)}\n"
 
 

@@ -52,6 +52,19 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(browser: BrowserMak
     assert program.get("/api/v1/account", headers=bearer(secret)).status_code == 401
 
 
+def test_sending_the_form_of_a_token_again_makes_no_second_one(browser: BrowserMaker, database: Database) -> None:
+    operator = browser("operator")
+    number, _ = make_token(operator)
+    form = {"form_token": operator.form_token(), "name": "a script", "scopes": ["read"], "days": "7"}
+    again = operator.post("/account/tokens", data=form, headers={"origin": ORIGIN})
+    assert again.status_code == 422
+    assert "you have a token a script already" in again.text
+    with database.reading() as session:
+        assert len(session.scalars(select(ApiToken)).all()) == 1
+    operator.submit(f"/account/tokens/{number}/revoke")
+    make_token(operator)  # the name is free again
+
+
 @pytest.mark.parametrize(
     ("form", "said"),
     [
