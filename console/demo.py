@@ -6,9 +6,13 @@ Build, engine and deployment are recorded in the console's database; a worker be
 from __future__ import annotations
 
 import getpass
+import os
 import secrets
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pydantic import ConfigDict
 from rich.box import SIMPLE
@@ -103,9 +107,16 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
     )
     console.rule("5  what was measured", align="left")
     console.print(_report_table(report))
-    console.print("Everything is recorded; look at it, and deploy it again, in the browser: roundhouse console", markup=False)
-    console.print(f"Or serve the engine from here: roundhouse serve {engine.manifest.name}", markup=False)
+    program = _program()
+    console.print(f"Everything is recorded; look at it, and deploy it again, in the browser: {program} console", markup=False)
+    console.print(f"Or serve the engine from here: {program} serve {engine.manifest.name}", markup=False)
     return report
+
+
+def _program() -> str:
+    """How this command is called from here: in an environment that is not activated it is on no path."""
+    beside = Path(sys.executable).with_name("roundhouse")
+    return os.path.relpath(beside) if shutil.which("roundhouse") is None and beside.is_file() else "roundhouse"
 
 
 @contextmanager
