@@ -73,7 +73,7 @@ def read_token(file: Path | None, warn: Callable[[str], None], environment: Mapp
         token, where = environment.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE
         if not token:
             raise UsageError(
-                "a console on another machine asks for a token",
+                "a console asks for a token",
                 hint=f"Make one on the page of your account there, for {TOKEN_VARIABLE} or the file of --token-file.",
             )
     else:

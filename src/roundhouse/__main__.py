@@ -20,8 +20,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="roundhouse",
-    help="Plan, build, inspect and serve quantized engines of open models. "
-    "`roundhouse --server URL …` does it on the machines of a console elsewhere.",
+    help="Plan, build, inspect and serve quantized engines of open models.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,7 +28,15 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    _server: str = typer.Option(
+        "",
+        "--server",
+        metavar="URL",
+        help="Another console; `roundhouse --server URL --help` says what it can do.",
+    ),
+) -> None:
     if version:
         typer.echo(__version__)
         raise typer.Exit
@@ -47,7 +54,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without Unicode gets question marks, not a traceback
         sys.stdout.reconfigure(errors="replace")
     try:
-        _command_line()()
+        _run()
     except RoundhouseError as error:
         _show(error)
         sys.exit(error.exit_code)
@@ -60,13 +67,14 @@ def main() -> None:
         sys.exit(130)
 
 
-def _command_line() -> typer.Typer:
-    """The commands for this machine, or those for a console elsewhere."""
+def _run() -> None:
+    """A command for this machine, or one for a console elsewhere."""
     if not is_for_server(sys.argv[1:], os.environ):
-        return app
+        app()
+        return
     from roundhouse.console.remote.app import app as for_server
 
-    return for_server
+    for_server(prog_name="roundhouse --server URL")
 
 
 def _show(error: RoundhouseError) -> None:
