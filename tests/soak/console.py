@@ -93,7 +93,7 @@ class ConsoleSoak:
         async with httpx.AsyncClient(
             base_url=self._made.url, headers={"authorization": f"Bearer {token}"}, trust_env=False, timeout=60
         ) as http:
-            await self._read(http, PAGES)  # each once, so that everything is loaded
+            await asyncio.gather(*(self._read(http, PAGES) for _ in range(READERS)))  # everything is loaded, and pools are full
             before = process.num_threads(), process.num_fds()
             people = [asyncio.create_task(self._reader(http)) for _ in range(READERS)]
             builder = asyncio.create_task(self._builder(http))
