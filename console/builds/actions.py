@@ -16,7 +16,7 @@ from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
 from ..jobs.asking import ask_for, asked_before
-from ..models import Job
+from ..models import LIVE_JOB_STATES, Job
 from ..models_allowed import AllowedModels
 from ..plans.recipe_text import given_keys
 from ..plans.shown import why_not_built
@@ -24,7 +24,6 @@ from .placing import place
 
 __all__ = ["ask_build", "ask_cancel", "ask_retry"]
 
-_LIVE = ("queued", "running")
 _ATTEMPTS = 2
 """A worker may die once under a build."""
 
@@ -96,7 +95,7 @@ def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:
     job = _job_of(session, actor, job_id)
     if job.state == "cancelled" or job.cancel_requested_at is not None:
         return job
-    if job.state not in _LIVE:
+    if job.state not in LIVE_JOB_STATES:
         raise ConflictError(f"job {job_id} has ended: it is {job.state}")
     cancel_job(job)
     if job.kind == "undeploy" and job.state == "cancelled":
@@ -114,7 +113,7 @@ def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
         ForbiddenError: whoever asks may not.
     """
     job = _job_of(session, actor, job_id)
-    if job.state in _LIVE:
+    if job.state in LIVE_JOB_STATES:
         return job
     try:
         retry_job(job)

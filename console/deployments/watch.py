@@ -18,7 +18,7 @@ from roundhouse.build.home import Home
 from ..database.base import utc_now
 from ..database.database import Database
 from ..integrity.collecting import EventCollector
-from ..models import LIVE_STATES, Deployment, DeploymentSample, Job
+from ..models import LIVE_JOB_STATES, LIVE_STATES, Deployment, DeploymentSample, Job
 from ..supervisor.folder import DeploymentFolder, deployments_of
 from ..supervisor.log import LogReader
 from .ending import clear
@@ -132,7 +132,7 @@ def _latest_jobs(session: Session, deployment_ids: list[str]) -> dict[str, Job]:
 
 def _settle(row: Deployment, observation: Observation | None, job: Job | None) -> None:
     """What the database says from now on. A job that is at it knows better than what was seen a moment ago."""
-    at_it = job.kind if job is not None and job.state in ("queued", "running") else None
+    at_it = job.kind if job is not None and job.state in LIVE_JOB_STATES else None
     if observation is not None:
         tell_said(row, observation.said)
     if observation is None or observation.state == "dead":
