@@ -54,7 +54,9 @@ def _behind(session: Session, job: Job | JobRow, able: Sequence[str]) -> str | N
     """Which job it waits for: one that is at the same deployment, or the first of those that keep every able worker busy."""
     in_lane = and_(Job.kind.in_(lane_of(job.kind)), Job.worker_id.in_(able))
     running = select(Job.id, Job.kind, Job.subject, Job.worker_id, Job.deployment_id).where(Job.state == "running")
-    found = session.execute(running.where(or_(in_lane, Job.deployment_id == job.deployment_id)).order_by(Job.id)).all()
+    # Without a deployment it would be compared with NULL: every job that has none, on any host.
+    in_its_way = in_lane if job.deployment_id is None else or_(in_lane, Job.deployment_id == job.deployment_id)
+    found = session.execute(running.where(in_its_way).order_by(Job.id)).all()
     for each in found:
         if job.deployment_id is not None and each.deployment_id == job.deployment_id:
             return f"It waits until job {each.id} has ended, which is at the same deployment ({each.kind})."
