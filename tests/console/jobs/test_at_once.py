@@ -10,6 +10,7 @@ from built import ID, PLACE, add_built
 from deploying import in_a_thread, wait_for
 from populated import add_worker
 from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
 
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.sealing import Sealer
@@ -22,7 +23,8 @@ from roundhouse.console.drills.actions import ask_drill
 from roundhouse.console.drills.records import DrillWish
 from roundhouse.console.engines.actions import ask_verify
 from roundhouse.console.errors import ConflictError
-from roundhouse.console.models import AuditEntry, Deployment, Job
+from roundhouse.console.jobs import Claim, NewJob, Worklist, enqueue
+from roundhouse.console.models import AuditEntry, Deployment, Job, JobKind, Worker
 
 ANN = Actor(1, "ann", "admin", "browser", "127.0.0.1")
 T = TypeVar("T")
@@ -52,6 +54,13 @@ def at_once(database: Database, ask: Callable[[object], T]) -> list[T | Exceptio
 def deploy(key: str | None) -> Callable[[object], str]:
     wish = DeploymentSettings(engine_id=ID, name="same")
     return lambda session: ask_deploy(session, ANN, wish, DeploymentSecrets(), Sealer("k" * 40), idempotency_key=key)[0].id
+
+
+def wait_until_held_up(session: Session, count: int, what: str) -> None:
+    """Until so many others wait for a lock. On SQLite they wait for this whole transaction."""
+    held_up = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+    if session.get_bind().dialect.name == "postgresql":
+        wait_for(lambda: session.scalar(held_up) == count, what)
 
 
 def with_engine(database: Database) -> None:
@@ -99,11 +108,7 @@ def test_unloading_while_a_worker_takes_the_start(database: Database) -> None:
     with database.writing() as session:
         start = session.scalars(select(Job).with_for_update()).one()
         unloading = in_a_thread(unload)
-        if session.get_bind().dialect.name == "postgresql":
-            held_up = text(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            )
-            wait_for(lambda: bool(session.scalar(held_up)), "who unloads waits for the worker")
+        wait_until_held_up(session, 1, "who unloads waits for the worker")
         start.state, start.lease_until = "running", utc_now()
         session.scalars(select(Deployment).with_for_update()).one()
     unloading.join()
@@ -111,3 +116,23 @@ def test_unloading_while_a_worker_takes_the_start(database: Database) -> None:
         jobs = session.scalars(select(Job).order_by(Job.id)).all()
     told = [(job.kind, job.state, job.cancel_requested_at is not None) for job in jobs]
     assert told == [("deploy", "running", True), ("undeploy", "queued", False)]
+
+
+def test_two_lanes_do_not_take_two_jobs_of_one_deployment(database: Database) -> None:
+    with_engine(database)
+    (id_,) = {answer for answer in at_once(database, deploy("a key of mine")) if isinstance(answer, str)}
+    with database.writing() as session:
+        enqueue(session, NewJob(kind="undeploy", subject="same", deployment_id=id_))
+    with database.reading() as session:
+        worker = session.scalars(select(Worker)).one()
+    taken: list[Claim | None] = []
+    kinds: tuple[JobKind, ...] = ("deploy", "undeploy")
+    with database.writing() as session:
+        session.scalars(select(Deployment).with_for_update()).one()
+        lanes = [in_a_thread(lambda kind=kind: taken.append(Worklist(database).claim(worker, [kind]))) for kind in kinds]
+        wait_until_held_up(session, 2, "both lanes wait for the deployment")
+    for lane in lanes:
+        lane.join()
+    assert sorted(claim is None for claim in taken) == [False, True]
+    with database.reading() as session:
+        assert sorted(session.scalars(select(Job.state))) == ["queued", "running"]
