@@ -12,6 +12,7 @@ from roundhouse.errors import PlanRefusedError, RoundhouseError, UsageError
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..database.database import Database
+from ..database.turns import take_turn
 from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
@@ -124,6 +125,7 @@ def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
 
 
 def _job_of(session: Session, actor: Actor, job_id: int) -> Job:
+    take_turn(session)  # who unloads locks jobs in another order
     job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
     if job is None:
         raise NotFoundError(f"there is no job {job_id}")

@@ -6,19 +6,21 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
 from built import ID, PLACE, add_built
 from deploying import in_a_thread, wait_for
 from populated import add_worker
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.sealing import Sealer
+from roundhouse.console.builds.actions import ask_cancel
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
-from roundhouse.console.deployments.unloading import ask_undeploy
+from roundhouse.console.deployments.unloading import ask_undeploy, give_up
 from roundhouse.console.drills.actions import ask_drill
 from roundhouse.console.drills.records import DrillWish
 from roundhouse.console.engines.actions import ask_verify
@@ -116,6 +118,38 @@ def test_unloading_while_a_worker_takes_the_start(database: Database) -> None:
         jobs = session.scalars(select(Job).order_by(Job.id)).all()
     told = [(job.kind, job.state, job.cancel_requested_at is not None) for job in jobs]
     assert told == [("deploy", "running", True), ("undeploy", "queued", False)]
+
+
+@pytest.mark.parametrize("other", [ask_undeploy, give_up])
+def test_cancelling_the_end_while_somebody_else_locks_the_jobs_in_their_order(
+    database: Database, other: Callable[[Session, Actor, str], object]
+) -> None:
+    with_engine(database)
+    (id_,) = {answer for answer in at_once(database, deploy("a key of mine")) if isinstance(answer, str)}
+    with database.writing() as session:
+        start = session.scalars(select(Job)).one()
+        start.state, start.lease_until = "running", utc_now()
+        end = ask_undeploy(session, ANN, id_).id
+        session.execute(update(Worker).values(ended_at=utc_now()))
+    failed: list[Exception] = []
+
+    def run(wish: Callable[[Session], object]) -> None:
+        try:
+            with database.writing() as session:
+                wish(session)
+        except Exception as error:
+            failed.append(error)
+
+    with database.writing() as session:
+        # A worker has the row of the start, for which one waits first, and then the one who may have the end's already.
+        session.scalars(select(Job).where(Job.kind == "deploy").with_for_update()).one()
+        people = [in_a_thread(lambda: run(lambda session: other(session, ANN, id_)))]
+        wait_until_held_up(session, 1, "one waits for the worker")
+        people.append(in_a_thread(lambda: run(lambda session: ask_cancel(session, ANN, end))))
+        wait_until_held_up(session, 2, "who cancels waits, too")
+    for each in people:
+        each.join()
+    assert failed == []
 
 
 def test_two_lanes_do_not_take_two_jobs_of_one_deployment(database: Database) -> None:
