@@ -13,6 +13,7 @@ from ..access.actor import Actor
 from ..access.audit import audit
 from ..database.database import Database
 from ..database.turns import take_turn
+from ..deployments.actions import start_again
 from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
@@ -110,12 +111,14 @@ def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
 
     Raises:
         NotFoundError: there is none with this number.
-        ConflictError: it has succeeded.
+        ConflictError: it has succeeded, or its deployment cannot be started any more.
         ForbiddenError: whoever asks may not.
     """
     job = _job_of(session, actor, job_id)
     if job.state in LIVE_JOB_STATES:
         return job
+    if job.kind == "deploy" and job.state != "succeeded":
+        start_again(session, job)
     try:
         retry_job(job)
     except UsageError as error:

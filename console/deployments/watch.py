@@ -125,9 +125,10 @@ class DeploymentWatch:
 
 
 def _latest_jobs(session: Session, deployment_ids: list[str]) -> dict[str, Job]:
-    """The last job of each that was to start or stop it."""
+    """The last job of each that was to start or stop it; one that is at it comes before those that have ended."""
     about = (Job.deployment_id.in_(deployment_ids), Job.kind.in_(("deploy", "undeploy")))
-    return {job.deployment_id or "": job for job in session.scalars(select(Job).where(*about).order_by(Job.id))}
+    in_order = select(Job).where(*about).order_by(Job.state.in_(LIVE_JOB_STATES), Job.id)
+    return {job.deployment_id or "": job for job in session.scalars(in_order)}
 
 
 def _settle(row: Deployment, observation: Observation | None, job: Job | None) -> None:
@@ -135,7 +136,8 @@ def _settle(row: Deployment, observation: Observation | None, job: Job | None) -
     at_it = job.kind if job is not None and job.state in LIVE_JOB_STATES else None
     if observation is not None:
         tell_said(row, observation.said)
-    if observation is None or observation.state == "dead":
+    of_before = at_it == "deploy" and observation is not None and observation.state not in LIVE_STATES  # it is tried again
+    if observation is None or observation.state == "dead" or of_before:
         if at_it is not None or row.state not in LIVE_STATES:
             return
         if observation is not None:

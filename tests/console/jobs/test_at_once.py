@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
@@ -15,11 +16,12 @@ from sqlalchemy.orm import Session
 
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.sealing import Sealer
-from roundhouse.console.builds.actions import ask_cancel
+from roundhouse.console.builds.actions import ask_cancel, ask_retry
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
+from roundhouse.console.deployments.telling import tell
 from roundhouse.console.deployments.unloading import ask_undeploy, give_up
 from roundhouse.console.drills.actions import ask_drill
 from roundhouse.console.drills.records import DrillWish
@@ -32,7 +34,7 @@ ANN = Actor(1, "ann", "admin", "browser", "127.0.0.1")
 T = TypeVar("T")
 
 
-def at_once(database: Database, ask: Callable[[object], T]) -> list[T | Exception]:
+def at_once(database: Database, ask: Callable[[Session], T]) -> list[T | Exception]:
     """The same wish by several threads, each in a transaction of its own."""
     answers: list[T | Exception] = []
     ready = threading.Barrier(5)
@@ -53,7 +55,7 @@ def at_once(database: Database, ask: Callable[[object], T]) -> list[T | Exceptio
     return answers
 
 
-def deploy(key: str | None) -> Callable[[object], str]:
+def deploy(key: str | None) -> Callable[[Session], str]:
     wish = DeploymentSettings(engine_id=ID, name="same")
     return lambda session: ask_deploy(session, ANN, wish, DeploymentSecrets(), Sealer("k" * 40), idempotency_key=key)[0].id
 
@@ -83,6 +85,21 @@ def test_one_name_is_one_deployment(database: Database) -> None:
     with_engine(database)
     answers = at_once(database, deploy(None))
     assert sorted(isinstance(answer, ConflictError) for answer in answers) == [False, True, True, True, True]
+
+
+def test_a_start_that_is_tried_again_and_a_new_one_of_its_name_are_one_deployment(database: Database) -> None:
+    with_engine(database)
+    with database.writing() as session:
+        deploy(None)(session)
+        tell(session.scalars(select(Deployment)).one(), "failed")
+        job = session.scalars(select(Job)).one()
+        job.state = "failed"
+    wishes: Iterator[Callable[[Session], object]] = itertools.cycle(
+        [lambda session: ask_retry(session, ANN, job.id).id, deploy(None)]
+    )
+    at_once(database, lambda session: next(wishes)(session))
+    with database.reading() as session:
+        assert len(session.scalars(select(Deployment).where(Deployment.state == "starting")).all()) == 1
 
 
 def test_a_copy_is_verified_once(database: Database) -> None:
