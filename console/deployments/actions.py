@@ -20,7 +20,7 @@ from .job import ask_job
 from .settings import DeploymentSecrets, DeploymentSettings
 from .telling import tell
 
-__all__ = ["ask_deploy", "start_again"]
+__all__ = ["ask_deploy", "same_wish", "start_again"]
 
 
 def ask_deploy(
@@ -52,7 +52,7 @@ def ask_deploy(
     """
     actor.require("deploy")
     if (known := asked_before(session, actor, idempotency_key, "deploy")) is not None:
-        return _same_wish(session, known, settings), known
+        return same_wish(session, known, settings), known
     _require_secrets(settings, secrets)
     engine = session.get(EngineRecord, settings.engine_id)
     if engine is None:
@@ -104,9 +104,19 @@ def start_again(session: Session, job: Job) -> None:
     tell(row, "starting")
 
 
-def _same_wish(session: Session, job: Job, settings: DeploymentSettings) -> Deployment:
+def same_wish(session: Session, job: Job, settings: DeploymentSettings | None) -> Deployment:
+    """What somebody got who asks again with the key of a job.
+
+    Args:
+        session: where to look.
+        job: that was asked for with the key.
+        settings: what they ask for; None: nobody knows any more.
+
+    Raises:
+        UsageError: the key was used for another wish.
+    """
     row = session.get(Deployment, job.deployment_id)
-    if row is None or row.settings != settings.model_dump(mode="json"):
+    if row is None or (settings is not None and row.settings != settings.model_dump(mode="json")):
         raise UsageError(f"the key {job.idempotency_key!r} was used for another request (job {job.id})")
     return row
 

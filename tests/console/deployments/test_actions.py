@@ -15,6 +15,7 @@ from roundhouse.console.builds.actions import ask_cancel, ask_retry
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
+from roundhouse.console.deployments.again import deploy_again
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
 from roundhouse.console.deployments.telling import tell
 from roundhouse.console.deployments.unloading import ask_undeploy, forget, give_up
@@ -135,6 +136,22 @@ def test_the_same_key_gives_the_same_end_after_it_has_come_and_forgetting_twice_
             forget(session, OPERATOR, "none")
         actions = [entry.action for entry in session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
     assert actions == ["deployment.start", "deployment.stop", "deployment.forget"]
+
+
+def test_deploying_again_with_one_key_is_one_deployment_after_the_old_one_was_forgotten(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    fail(ready, id_, job_id)
+    answers = []
+    for old_is_there in (True, True, False):
+        with ready.writing() as session:
+            if not old_is_there:
+                forget(session, OPERATOR, id_)
+        with ready.writing() as session:
+            row, job = deploy_again(session, OPERATOR, id_, SEALER, idempotency_key="k")
+            answers.append((row.id, job.id))
+    assert len(set(answers)) == 1
+    with ready.writing() as session, pytest.raises(NotFoundError):
+        deploy_again(session, OPERATOR, id_, SEALER, idempotency_key="another")
 
 
 def fail(database: Database, id_: str, job_id: int) -> None:
