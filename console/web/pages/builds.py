@@ -93,10 +93,10 @@ def cancel(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Respons
 
 @router.post("/{job_id}/retry")
 def retry(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Response:
-    """Try it again."""
+    """Try it again; one that is under way already stays as it is."""
     with state_of(request).database.writing() as session:
-        ask_retry(session, actor, job_id)
-    return redirect(f"/builds/{job_id}", "In line again.")
+        running = ask_retry(session, actor, job_id).state == "running"
+    return redirect(f"/builds/{job_id}", "It is running already." if running else "It is in line.")
 
 
 def _listed(session: Session, wanted: JobsWanted, part: PageOf) -> dict[str, Any]:
