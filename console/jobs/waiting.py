@@ -42,7 +42,9 @@ def why_waiting(session: Session, job: Job | JobRow, now: datetime | None = None
         seen = session.scalar(select(Worker.seen_at).where(Worker.host == job.host).order_by(Worker.seen_at.desc()).limit(1))
         if seen is None:
             return f"Host {job.host} never had a worker{fit}: it can only be done there."
-        return f"No worker{fit} of host {job.host} is alive; one was last heard of at {seen:%Y-%m-%d %H:%M:%S} UTC."
+        gone = f"No worker{fit} of host {job.host} is alive; one was last heard of at {seen:%Y-%m-%d %H:%M:%S} UTC."
+        # Other jobs are about something that lies there; a build was given to the host as it has room.
+        return f"{gone} A new build goes to a host that is alive and has room." if job.kind == "build" else gone
     able = [worker.id for worker in there if job.home in (None, worker.home)]
     if not able:
         on_host = f" on host {job.host}" if job.host is not None else ""
