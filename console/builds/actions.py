@@ -12,11 +12,13 @@ from roundhouse.errors import PlanRefusedError, RoundhouseError, UsageError
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..database.database import Database
+from ..database.turns import take_turn
+from ..deployments.actions import start_again
 from ..deployments.unloading import unload_cancelled
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob, cancel_job, retry_job
 from ..jobs.asking import ask_for, asked_before
-from ..models import Job
+from ..models import LIVE_JOB_STATES, Job
 from ..models_allowed import AllowedModels
 from ..plans.recipe_text import given_keys
 from ..plans.shown import why_not_built
@@ -24,7 +26,6 @@ from .placing import place
 
 __all__ = ["ask_build", "ask_cancel", "ask_retry"]
 
-_LIVE = ("queued", "running")
 _ATTEMPTS = 2
 """A worker may die once under a build."""
 
@@ -96,7 +97,7 @@ def ask_cancel(session: Session, actor: Actor, job_id: int) -> Job:
     job = _job_of(session, actor, job_id)
     if job.state == "cancelled" or job.cancel_requested_at is not None:
         return job
-    if job.state not in _LIVE:
+    if job.state not in LIVE_JOB_STATES:
         raise ConflictError(f"job {job_id} has ended: it is {job.state}")
     cancel_job(job)
     if job.kind == "undeploy" and job.state == "cancelled":
@@ -110,12 +111,14 @@ def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
 
     Raises:
         NotFoundError: there is none with this number.
-        ConflictError: it has succeeded.
+        ConflictError: it has succeeded, or its deployment cannot be started any more.
         ForbiddenError: whoever asks may not.
     """
     job = _job_of(session, actor, job_id)
-    if job.state in _LIVE:
+    if job.state in LIVE_JOB_STATES:
         return job
+    if job.kind == "deploy" and job.state != "succeeded":
+        start_again(session, job)
     try:
         retry_job(job)
     except UsageError as error:
@@ -125,6 +128,7 @@ def ask_retry(session: Session, actor: Actor, job_id: int) -> Job:
 
 
 def _job_of(session: Session, actor: Actor, job_id: int) -> Job:
+    take_turn(session)  # who unloads locks jobs in another order
     job = session.scalar(select(Job).where(Job.id == job_id).with_for_update())
     if job is None:
         raise NotFoundError(f"there is no job {job_id}")

@@ -48,7 +48,10 @@ class Placing:
 
     @property
     def host(self) -> str | None:
-        """The only host that may have the job; None when every worker with the target may."""
+        """The host that gets the job: the first that may build it, where not all with the target may; None: whoever is free.
+
+        It is chosen once. When it goes away the job waits for it, though another host may be able.
+        """
         return None if len(self.able) in (0, len(self.candidates)) else self.able[0].host
 
     @property

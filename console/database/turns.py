@@ -14,8 +14,9 @@ _LOCK = 0x7769736865
 def take_turn(session: Session) -> None:
     """Let people's wishes be taken down one after the other until this transaction ends.
 
-    Two of them may come at the same moment: the same form twice, one name for two deployments. On SQLite writing transactions
-    take turns by themselves.
+    Two of them may come at the same moment: the same form twice, one name for two deployments. Nor do they wait for each
+    other's rows in a circle, whatever the order in which they lock them. On SQLite writing transactions take turns by
+    themselves.
 
     Args:
         session: of a transaction that writes, and has read nothing that its decision rests on.

@@ -15,11 +15,12 @@ from ..database.base import utc_now
 from ..errors import ConflictError, NotFoundError
 from ..jobs.asking import asked_before
 from ..jobs.liveness import is_alive
-from ..models import LIVE_STATES, Deployment, EngineRecord, EngineReplica, Job, Worker
+from ..models import LIVE_JOB_STATES, LIVE_STATES, Deployment, EngineRecord, EngineReplica, Job, Worker
 from .job import ask_job
 from .settings import DeploymentSecrets, DeploymentSettings
+from .telling import tell
 
-__all__ = ["ask_deploy"]
+__all__ = ["ask_deploy", "same_wish", "start_again"]
 
 
 def ask_deploy(
@@ -51,7 +52,7 @@ def ask_deploy(
     """
     actor.require("deploy")
     if (known := asked_before(session, actor, idempotency_key, "deploy")) is not None:
-        return _same_wish(session, known, settings), known
+        return same_wish(session, known, settings), known
     _require_secrets(settings, secrets)
     engine = session.get(EngineRecord, settings.engine_id)
     if engine is None:
@@ -79,9 +80,43 @@ def ask_deploy(
     return row, ask_job(session, actor, row, "deploy", idempotency_key, "deployment.start", engine=engine.id, host=row.host)
 
 
-def _same_wish(session: Session, job: Job, settings: DeploymentSettings) -> Deployment:
+def start_again(session: Session, job: Job) -> None:
+    """Have a deployment start that did not, as its job is about to be tried again.
+
+    Args:
+        session: a writing transaction, which has its turn.
+        job: what was to start it; locked.
+
+    Raises:
+        ConflictError: it was unloaded or forgotten, or its name is taken.
+    """
+    row = session.scalar(select(Deployment).where(Deployment.id == job.deployment_id).with_for_update())
+    if row is None:
+        raise ConflictError(f"deployment {job.subject} ({job.deployment_id}) was forgotten", hint="Start a new one.")
+    end = (Job.deployment_id == row.id, Job.kind == "undeploy", Job.state.in_((*LIVE_JOB_STATES, "succeeded")))
+    if row.state == "stopping" or session.scalar(select(Job.id).where(*end).limit(1)) is not None:
+        was = "is being" if row.state in LIVE_STATES else "was"
+        raise ConflictError(f"deployment {row.name} ({row.id}) {was} unloaded", hint="Deploy it again: that starts a new one.")
+    if row.state in LIVE_STATES:
+        return  # it outlived its worker, or nobody has told yet that it did not start
+    _require_free_name(session, row.name, row.host)
+    row.endpoints = row.seen_at = None  # of the start before
+    tell(row, "starting")
+
+
+def same_wish(session: Session, job: Job, settings: DeploymentSettings | None) -> Deployment:
+    """What somebody got who asks again with the key of a job.
+
+    Args:
+        session: where to look.
+        job: that was asked for with the key.
+        settings: what they ask for; None: nobody knows any more.
+
+    Raises:
+        UsageError: the key was used for another wish.
+    """
     row = session.get(Deployment, job.deployment_id)
-    if row is None or row.settings != settings.model_dump(mode="json"):
+    if row is None or (settings is not None and row.settings != settings.model_dump(mode="json")):
         raise UsageError(f"the key {job.idempotency_key!r} was used for another request (job {job.id})")
     return row
 

@@ -8,8 +8,9 @@ from ..access.actor import Actor
 from ..access.audit import audit
 from ..access.sealing import Sealer
 from ..errors import ConflictError, NotFoundError
+from ..jobs.asking import asked_before
 from ..models import LIVE_STATES, Deployment, Job
-from .actions import ask_deploy
+from .actions import ask_deploy, same_wish
 from .settings import DeploymentSecrets, DeploymentSettings
 
 __all__ = ["deploy_again", "show_key"]
@@ -18,7 +19,7 @@ __all__ = ["deploy_again", "show_key"]
 def deploy_again(
     session: Session, actor: Actor, deployment_id: str, sealer: Sealer, *, idempotency_key: str | None = None
 ) -> tuple[Deployment, Job]:
-    """Ask for the same again, on the same host, with the same secrets.
+    """Ask for the same again, on the same host, with the same secrets. Who asks again with the same key gets what is there.
 
     Args:
         session: a writing transaction.
@@ -30,10 +31,14 @@ def deploy_again(
     Raises:
         ForbiddenError: this actor may not deploy.
         NotFoundError: there is no such deployment, or its engine is gone.
+        UsageError: the key was used for another wish.
         ConflictError: it has not ended, its host does not have the engine any more, or its name is taken there.
         SetupError: its secrets were sealed with another key.
     """
     actor.require("deploy")
+    if (known := asked_before(session, actor, idempotency_key, "deploy")) is not None:
+        old = session.get(Deployment, deployment_id)  # it may have been forgotten since
+        return same_wish(session, known, DeploymentSettings.model_validate(old.settings) if old else None), known
     row = _find(session, deployment_id)
     if row.state in LIVE_STATES:
         raise ConflictError(f"deployment {row.name} ({row.id}) is {row.state}", hint="Unload it first.")

@@ -12,7 +12,7 @@ from ..access.actor import Actor
 from ..errors import NotFoundError
 from ..jobs import NewJob
 from ..jobs.asking import ask_for
-from ..models import Deployment, Job
+from ..models import LIVE_JOB_STATES, Deployment, Job
 
 __all__ = ["ask_job", "lock_deployment", "lock_jobs"]
 
@@ -63,7 +63,7 @@ def lock_jobs(session: Session, deployment_id: str) -> Sequence[Job]:
 
     Workers lock their job first and its deployment then: who locks both does it in this order.
     """
-    at_it = select(Job).where(Job.deployment_id == deployment_id, Job.state.in_(("queued", "running")))
+    at_it = select(Job).where(Job.deployment_id == deployment_id, Job.state.in_(LIVE_JOB_STATES))
     return session.scalars(at_it.order_by(Job.id).with_for_update()).all()
 
 

@@ -10,6 +10,7 @@ from roundhouse.errors import UsageError
 from ..access.actor import Actor
 from ..access.audit import audit
 from ..database.base import utc_now
+from ..database.turns import take_turn
 from ..errors import ConflictError
 from ..jobs import cancel_job
 from ..jobs.asking import asked_before
@@ -88,6 +89,7 @@ def give_up(session: Session, actor: Actor, deployment_id: str) -> None:
         ConflictError: a worker there is alive, so that it can be unloaded.
     """
     actor.require("deploy")
+    take_turn(session)
     jobs = lock_jobs(session, deployment_id)
     row = lock_deployment(session, deployment_id)
     if row.state not in LIVE_STATES:
@@ -112,6 +114,7 @@ def forget(session: Session, actor: Actor, deployment_id: str) -> None:
         ConflictError: it has not ended.
     """
     actor.require("deploy")
+    take_turn(session)
     if session.get(Deployment, deployment_id) is None and _was_forgotten(session, deployment_id):
         return
     row = lock_deployment(session, deployment_id)

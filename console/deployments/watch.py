@@ -18,7 +18,7 @@ from roundhouse.build.home import Home
 from ..database.base import utc_now
 from ..database.database import Database
 from ..integrity.collecting import EventCollector
-from ..models import LIVE_STATES, Deployment, DeploymentSample, Job
+from ..models import LIVE_JOB_STATES, LIVE_STATES, Deployment, DeploymentSample, Job
 from ..supervisor.folder import DeploymentFolder, deployments_of
 from ..supervisor.log import LogReader
 from .ending import clear
@@ -125,17 +125,19 @@ class DeploymentWatch:
 
 
 def _latest_jobs(session: Session, deployment_ids: list[str]) -> dict[str, Job]:
-    """The last job of each that was to start or stop it."""
+    """The last job of each that was to start or stop it; one that is at it comes before those that have ended."""
     about = (Job.deployment_id.in_(deployment_ids), Job.kind.in_(("deploy", "undeploy")))
-    return {job.deployment_id or "": job for job in session.scalars(select(Job).where(*about).order_by(Job.id))}
+    in_order = select(Job).where(*about).order_by(Job.state.in_(LIVE_JOB_STATES), Job.id)
+    return {job.deployment_id or "": job for job in session.scalars(in_order)}
 
 
 def _settle(row: Deployment, observation: Observation | None, job: Job | None) -> None:
     """What the database says from now on. A job that is at it knows better than what was seen a moment ago."""
-    at_it = job.kind if job is not None and job.state in ("queued", "running") else None
+    at_it = job.kind if job is not None and job.state in LIVE_JOB_STATES else None
     if observation is not None:
         tell_said(row, observation.said)
-    if observation is None or observation.state == "dead":
+    of_before = at_it == "deploy" and observation is not None and observation.state not in LIVE_STATES  # it is tried again
+    if observation is None or observation.state == "dead" or of_before:
         if at_it is not None or row.state not in LIVE_STATES:
             return
         if observation is not None:

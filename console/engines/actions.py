@@ -15,7 +15,7 @@ from ..database.turns import take_turn
 from ..errors import ConflictError, NotFoundError
 from ..jobs import NewJob
 from ..jobs.asking import ask_for
-from ..models import LIVE_STATES, Deployment, EngineRecord, EngineReplica, Job
+from ..models import LIVE_JOB_STATES, LIVE_STATES, Deployment, EngineRecord, EngineReplica, Job
 
 __all__ = ["ask_remove", "ask_verify"]
 
@@ -102,7 +102,7 @@ def _asked(
 ) -> Job:
     place = (Job.host == replica.host, Job.home == replica.home)
     of_it = select(Job).where(Job.engine_id == engine.id, Job.kind == kind, *place)
-    under_way = session.scalar(of_it.where(Job.state.in_(("queued", "running"))).order_by(Job.id).limit(1))
+    under_way = session.scalar(of_it.where(Job.state.in_(LIVE_JOB_STATES)).order_by(Job.id).limit(1))
     if under_way is not None:
         return under_way
     new = NewJob(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from roundhouse.build.recipe import KvCache, Target, Weights
 
-from ..models import DeploymentState, JobKind, JobState, ReplicaState
+from ..models import LIVE_JOB_STATES, DeploymentState, JobKind, JobState, ReplicaState
 
 __all__ = [
     "EngineDeployment",
@@ -167,7 +167,7 @@ class EngineJob(_Record):
     @property
     def is_live(self) -> bool:
         """Whether it waits or runs."""
-        return self.state in ("queued", "running")
+        return self.state in LIVE_JOB_STATES
 
 
 class EngineDetail(EngineRow):

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from ..database.base import utc_now
 from ..database.database import Database
-from ..models import Job, JobKind, JobState, Worker
+from ..models import Deployment, Job, JobKind, JobState, Worker
 from . import journal
 from .claim import LEASE, Claim, LeaseLostError
 
@@ -57,7 +57,7 @@ class Worklist:
             # On SQLite the whole transaction is alone; elsewhere rows that others are just taking are passed over.
             oldest = select(Job).where(Job.state == "queued", *can_run).order_by(Job.id).limit(1)
             job = session.scalar(oldest.with_for_update(skip_locked=True))
-            if job is None:
+            if job is None or not _is_alone(session, job):
                 return None
             job.state, job.worker_id, job.lease_until = "running", worker.id, now + self._lease
             job.attempt += 1
@@ -159,3 +159,15 @@ class Worklist:
         else:
             job.state, job.ended_at, job.error = "interrupted", now, why
             job.hint = "It can be tried again."
+
+
+def _is_alone(session: Session, job: Job) -> bool:
+    """Whether no other job is at its deployment, and none becomes so before this transaction ends.
+
+    On PostgreSQL another lane may be taking another job of it just now, which neither sees: they meet at the deployment.
+    """
+    if job.deployment_id is None:
+        return True
+    session.execute(select(Deployment.id).where(Deployment.id == job.deployment_id).with_for_update())
+    at_it = select(Job.id).where(Job.deployment_id == job.deployment_id, Job.state == "running").limit(1)
+    return session.scalar(at_it) is None

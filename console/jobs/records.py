@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ..models import JobKind, JobState
+from ..models import LIVE_JOB_STATES, JobKind, JobState
 
 __all__ = ["AttemptRow", "JobAnswer", "JobDetail", "JobFilter", "JobRow", "LogAnswer", "LogRow", "StageRow"]
 
@@ -81,7 +81,7 @@ class JobRow(_Record):
     @property
     def is_live(self) -> bool:
         """Whether it waits or runs, and so may be cancelled."""
-        return self.state in ("queued", "running")
+        return self.state in LIVE_JOB_STATES
 
 
 class JobDetail(JobRow):

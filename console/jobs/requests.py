@@ -12,11 +12,9 @@ from roundhouse.errors import UsageError
 
 from ..database.base import utc_now
 from ..database.turns import take_turn
-from ..models import Job, JobKind
+from ..models import LIVE_JOB_STATES, Job, JobKind
 
 __all__ = ["NewJob", "cancel_job", "enqueue", "retry_job"]
-
-_LIVE = ("queued", "running")
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def cancel_job(job: Job) -> None:
     """Cancel a job: at once while it waits; one that runs is ended by its worker. One that has ended stays as it is."""
     if job.state == "queued":
         job.state, job.ended_at = "cancelled", utc_now()
-    if job.state in _LIVE and job.cancel_requested_at is None:
+    if job.state in LIVE_JOB_STATES and job.cancel_requested_at is None:
         job.cancel_requested_at = utc_now()
 
 
@@ -80,7 +78,7 @@ def retry_job(job: Job) -> None:
     Raises:
         UsageError: it is under way, or has succeeded.
     """
-    if job.state in (*_LIVE, "succeeded"):
+    if job.state in (*LIVE_JOB_STATES, "succeeded"):
         raise UsageError(f"job {job.id} is {job.state}: there is nothing to do again")
     job.state = "queued"
     job.most_attempts = job.attempt + 1

@@ -42,7 +42,9 @@ def why_waiting(session: Session, job: Job | JobRow, now: datetime | None = None
         seen = session.scalar(select(Worker.seen_at).where(Worker.host == job.host).order_by(Worker.seen_at.desc()).limit(1))
         if seen is None:
             return f"Host {job.host} never had a worker{fit}: it can only be done there."
-        return f"No worker{fit} of host {job.host} is alive; one was last heard of at {seen:%Y-%m-%d %H:%M:%S} UTC."
+        gone = f"No worker{fit} of host {job.host} is alive; one was last heard of at {seen:%Y-%m-%d %H:%M:%S} UTC."
+        # Other jobs are about something that lies there; a build was given to the host as it has room.
+        return f"{gone} A new build goes to a host that is alive and has room." if job.kind == "build" else gone
     able = [worker.id for worker in there if job.home in (None, worker.home)]
     if not able:
         on_host = f" on host {job.host}" if job.host is not None else ""
@@ -54,7 +56,9 @@ def _behind(session: Session, job: Job | JobRow, able: Sequence[str]) -> str | N
     """Which job it waits for: one that is at the same deployment, or the first of those that keep every able worker busy."""
     in_lane = and_(Job.kind.in_(lane_of(job.kind)), Job.worker_id.in_(able))
     running = select(Job.id, Job.kind, Job.subject, Job.worker_id, Job.deployment_id).where(Job.state == "running")
-    found = session.execute(running.where(or_(in_lane, Job.deployment_id == job.deployment_id)).order_by(Job.id)).all()
+    # Without a deployment it would be compared with NULL: every job that has none, on any host.
+    in_its_way = in_lane if job.deployment_id is None else or_(in_lane, Job.deployment_id == job.deployment_id)
+    found = session.execute(running.where(in_its_way).order_by(Job.id)).all()
     for each in found:
         if job.deployment_id is not None and each.deployment_id == job.deployment_id:
             return f"It waits until job {each.id} has ended, which is at the same deployment ({each.kind})."

@@ -6,11 +6,12 @@ from .account import ApiToken, AuditEntry, LoginSession, Role, User
 from .deployment import LIVE_STATES, Deployment, DeploymentKind, DeploymentLogLine, DeploymentSample, DeploymentState
 from .engine import EngineRecord, EngineReplica, ReplicaState
 from .integrity import IntegrityRecord
-from .job import Job, JobKind, JobState, LogLine, Stage
+from .job import LIVE_JOB_STATES, Job, JobKind, JobState, LogLine, Stage
 from .setting import Setting
 from .worker import Worker
 
 __all__ = [
+    "LIVE_JOB_STATES",
     "LIVE_STATES",
     "ApiToken",
     "AuditEntry",

@@ -11,11 +11,13 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ..database.base import Base
 
-__all__ = ["Job", "JobKind", "JobState", "LogLine", "Stage"]
+__all__ = ["LIVE_JOB_STATES", "Job", "JobKind", "JobState", "LogLine", "Stage"]
 
 JobKind = Literal["build", "verify", "remove", "deploy", "undeploy", "drill"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
 """``interrupted``: its worker went away, and it may not be tried again."""
+LIVE_JOB_STATES: tuple[JobState, ...] = ("queued", "running")
+"""While it may still do something."""
 
 
 def _sought(inserted: DefaultExecutionContext) -> str:

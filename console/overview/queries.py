@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from ..builds.stages import BUILD_STAGES
 from ..database.base import utc_now
 from ..integrity.queries import verdict
-from ..models import Deployment, EngineRecord, EngineReplica, Job, Stage
+from ..models import LIVE_JOB_STATES, Deployment, EngineRecord, EngineReplica, Job, Stage
 from .attention import hosts_of, needs_attention
 from .records import FirstSteps, Overview, StageOfWork, WorkRow
 from .serving import serving_now
@@ -18,7 +18,6 @@ from .serving import serving_now
 __all__ = ["overview"]
 
 _MOST_WORK = 12
-_LIVE = ("queued", "running")
 
 
 def overview(session: Session, now: datetime | None = None) -> Overview:
@@ -36,7 +35,7 @@ def overview(session: Session, now: datetime | None = None) -> Overview:
         serving=serving,
         serving_count=serving_count,
         work=_work(session),
-        work_count=session.scalar(select(func.count()).select_from(Job).where(Job.state.in_(_LIVE))) or 0,
+        work_count=session.scalar(select(func.count()).select_from(Job).where(Job.state.in_(LIVE_JOB_STATES))) or 0,
         attention=needs_attention(session, workers, now),
         integrity=verdict(totals),
         hosts=hosts,
@@ -57,7 +56,7 @@ def _work(session: Session) -> tuple[WorkRow, ...]:
     running_first = case((Job.state == "running", 0), else_=1)
     names = [name for name in WorkRow.model_fields if name != "stages"]
     columns = [getattr(Job, name) for name in names]
-    live = select(*columns, Job.attempt).where(Job.state.in_(_LIVE)).order_by(running_first, Job.id).limit(_MOST_WORK)
+    live = select(*columns, Job.attempt).where(Job.state.in_(LIVE_JOB_STATES)).order_by(running_first, Job.id).limit(_MOST_WORK)
     rows = session.execute(live).all()
     attempts = {row.id: row.attempt for row in rows}
     stages: dict[int, list[StageOfWork]] = {}

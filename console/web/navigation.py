@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from ..access.actor import Actor, Scope
-from ..models import LIVE_STATES, Deployment, Job
+from ..models import LIVE_JOB_STATES, LIVE_STATES, Deployment, Job
 
 __all__ = ["Attention", "NavEntry", "NavGroup", "attention", "navigation"]
 
@@ -63,7 +63,7 @@ _REST: tuple[tuple[str, str, str, Scope], ...] = (
 
 def attention(session: Session) -> Attention:
     """Count it: one statement."""
-    jobs = select(func.count()).select_from(Job).where(Job.state.in_(("queued", "running"))).scalar_subquery()
+    jobs = select(func.count()).select_from(Job).where(Job.state.in_(LIVE_JOB_STATES)).scalar_subquery()
     serving = select(func.count()).select_from(Deployment).where(Deployment.state.in_(LIVE_STATES)).scalar_subquery()
     failing = select(func.count()).select_from(Deployment).where(Deployment.state.in_(("failed", "dead"))).scalar_subquery()
     return Attention(*session.execute(select(jobs, serving, failing)).one())

@@ -26,6 +26,8 @@ from .who import find_actor
 __all__ = ["add_error_handlers", "problem_response"]
 
 _log = logging.getLogger(__name__)
+_MET = ("40P01", "40001")
+"""SQLSTATE: PostgreSQL undid a transaction that waited for another in a circle, or could not be put in a row with it."""
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -58,7 +60,7 @@ def add_error_handlers(app: FastAPI) -> None:
         return problem_response(request, 422, "a value in this request is none that can be kept", None)
 
     @app.exception_handler(IntegrityError)
-    def overtaken(request: Request, error: IntegrityError) -> Response:
+    def overtaken(request: Request, error: DBAPIError) -> Response:
         _log.error("two requests met: %s", error.orig)
         return problem_response(
             request, 409, "somebody else has changed this meanwhile; nothing was done", "Look, and try again."
@@ -68,6 +70,8 @@ def add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(InterfaceError)
     @app.exception_handler(NoConnectionError)
     def database(request: Request, error: SQLAlchemyError) -> Response:
+        if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET:
+            return overtaken(request, error)
         reason = error.orig if isinstance(error, DBAPIError) else error
         _log.error("the database does not answer: %s", reason)
         return problem_response(request, 503, "the database does not answer", "Try again in a moment; its log says more.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
@@ -23,15 +23,15 @@ from ...paging import PageOf
 from ...plans.form import PlanForm
 from ...plans.recipe_text import recipe_text
 from ...plans.shown import shown_plan
+from ..api.asked import JobId
 from ..page import ListPage, Page
 from ..rendering import redirect
 from ..state import state_of
 from ..who import BuilderOrDeployer, Reading, Viewer, needs
 
-__all__ = ["JobId", "router"]
+__all__ = ["router"]
 
 router = APIRouter(prefix="/builds")
-JobId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Attempt = Annotated[int | None, Query(ge=1, le=10_000)]
 _LINES = 500
 """Of a log, on its page; the rest is in the download."""
@@ -93,10 +93,10 @@ def cancel(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Respons
 
 @router.post("/{job_id}/retry")
 def retry(request: Request, actor: BuilderOrDeployer, job_id: JobId) -> Response:
-    """Try it again."""
+    """Try it again; one that is under way already stays as it is."""
     with state_of(request).database.writing() as session:
-        ask_retry(session, actor, job_id)
-    return redirect(f"/builds/{job_id}", "In line again.")
+        running = ask_retry(session, actor, job_id).state == "running"
+    return redirect(f"/builds/{job_id}", "It is running already." if running else "It is in line.")
 
 
 def _listed(session: Session, wanted: JobsWanted, part: PageOf) -> dict[str, Any]:

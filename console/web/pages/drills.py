@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Path, Query, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import Response
 from pydantic import ValidationError
 
@@ -20,6 +20,7 @@ from ...drills.records import DrillDetail, DrillWish
 from ...errors import ConflictError, NotFoundError
 from ...jobs.queries import job_detail
 from ...jobs.waiting import why_waiting
+from ..api.asked import JobId
 from ..list_url import ListUrl
 from ..page import ListPage, Page
 from ..rendering import redirect
@@ -30,7 +31,6 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/integrity/drills")
 
-_JobId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _Text = Annotated[str, Query(max_length=64)]
 _Given = Annotated[str, Form(max_length=200)]
 
@@ -95,7 +95,7 @@ def ask(
 
 
 @router.get("/{job_id}", dependencies=[needs("read")])
-def drill(page: Page, session: Reading, job_id: _JobId) -> Response:
+def drill(page: Page, session: Reading, job_id: JobId) -> Response:
     """One drill, with its report when it has ended."""
     found = drill_detail(session, job_id)
     job = job_detail(session, job_id)
@@ -103,7 +103,7 @@ def drill(page: Page, session: Reading, job_id: _JobId) -> Response:
 
 
 @router.get("/{job_id}/live", dependencies=[needs("read")])
-def live(page: Page, session: Reading, job_id: _JobId) -> Response:
+def live(page: Page, session: Reading, job_id: JobId) -> Response:
     """How far it is, for a page that follows it; when it has ended, the page is loaded anew."""
     found, job = drill_detail(session, job_id), job_detail(session, job_id)
     response = page.fragment("integrity/drill_progress.html", drill=found, job=job, waiting=why_waiting(session, job))

@@ -13,10 +13,10 @@ from ...database.database import Database
 from ...errors import NotFoundError
 from ...jobs.queries import log_lines
 from ...models import Job
+from ..api.asked import JobId
 from ..events import Event, Look, follow
 from ..state import state_of
 from ..who import Reading, needs
-from .builds import JobId
 
 __all__ = ["router"]
 

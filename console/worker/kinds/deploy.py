@@ -8,23 +8,22 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import RoundhouseError, ServeError
 
 from ...deployments.ending import clear, folders_alone
+from ...deployments.job import lock_deployment
 from ...deployments.log_rows import last_numbers
 from ...deployments.settings import DeploymentSettings
 from ...deployments.telling import tell, tell_said
-from ...errors import NotFoundError
 from ...models import LIVE_STATES, Deployment, DeploymentState, Job
 from ...supervisor.folder import DeploymentFolder, Order, SupervisorState
 from ...supervisor.log import LogReader
 from ...supervisor.process import find, start, stop
 from ..task import Task, TaskStoppedError
 
-__all__ = ["deployment_folder", "deployment_row", "run"]
+__all__ = ["deployment_folder", "run"]
 
 _LOOK_S = 0.2
 _MOST_LINES = 1000
@@ -62,7 +61,7 @@ def run(task: Task) -> dict[str, Any]:
         _end(task, folder, "failed", error.message, error.hint)
         raise
     with task.publishing() as (session, _):
-        row = deployment_row(session, id_)
+        row = lock_deployment(session, id_)
         tell(row, "ready")
         tell_said(row, said)
         return {"endpoints": row.endpoints}
@@ -73,25 +72,13 @@ def deployment_folder(task: Task, deployment_id: str) -> DeploymentFolder:
     return DeploymentFolder(task.home.path.resolve() / "deployments" / deployment_id)
 
 
-def deployment_row(session: Session, deployment_id: str) -> Deployment:
-    """A deployment, to be changed.
-
-    Raises:
-        NotFoundError: it was forgotten meanwhile.
-    """
-    row = session.scalar(select(Deployment).where(Deployment.id == deployment_id).with_for_update())
-    if row is None:
-        raise NotFoundError(f"there is no deployment {deployment_id}")
-    return row
-
-
 def _prepare(task: Task, id_: str, folder: DeploymentFolder) -> int:
     """Write the folder; the number of its log's last line before. One that runs already is left alone."""
     with task.database.reading() as session:
         logged = last_numbers(session, [id_]).get(id_, 0)
     with folders_alone(task.home):
         with task.publishing() as (session, _):  # first: what counts as ended would have its folder cleared away
-            row = deployment_row(session, id_)
+            row = lock_deployment(session, id_)
             tell(row, "starting")
             settings, sealed = DeploymentSettings.model_validate(row.settings), row.sealed
         EngineStore(task.home).open(settings.engine_id)

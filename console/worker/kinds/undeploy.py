@@ -11,13 +11,14 @@ from roundhouse.serve.triton.control import ModelControl
 
 from ...access.sealing import Sealer
 from ...deployments.ending import clear
+from ...deployments.job import lock_deployment
 from ...deployments.settings import DeploymentSettings
 from ...deployments.telling import tell
 from ...models import Deployment
 from ...supervisor.process import stop
 from ...supervisor.served import remote_triton
 from ..task import Task
-from .deploy import deployment_folder, deployment_row
+from .deploy import deployment_folder
 
 __all__ = ["run"]
 
@@ -46,7 +47,7 @@ def run(task: Task) -> dict[str, Any]:
         if left:
             task.say(left)
         with task.publishing() as (session, _):
-            tell(deployment_row(session, id_), "stopped", reason=left)
+            tell(lock_deployment(session, id_), "stopped", reason=left)
         clear(task.database, task.home, folder)
     return {"was_running": was_running, "left": left}
 

@@ -19,6 +19,7 @@ from roundhouse.console.builds.placing import Placing, place
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
+from roundhouse.console.jobs.waiting import why_waiting
 from roundhouse.console.models import AuditEntry, Job, Worker
 from roundhouse.console.models_allowed import AllowedModels
 from roundhouse.errors import ModelError, PlanRefusedError, UsageError
@@ -143,6 +144,22 @@ def test_a_build_goes_to_the_host_that_has_room(database: Database, models: Allo
     assert [(each.host, each.plan.legal) for each in placing.candidates] == [("alpha", False), ("beta", True)]
     assert placing.plan.hardware == MACHINE
     assert ask(database, models, recipe).host == "beta"
+
+
+def test_a_build_whose_host_went_away_says_that_a_new_one_goes_elsewhere(
+    database: Database, models: AllowedModels, recipe: Recipe
+) -> None:
+    add_worker(database, "alpha", free_memory=2**20)
+    beta, _ = add_worker(database, "beta"), add_worker(database, "gamma")
+    job = ask(database, models, recipe)
+    assert job.host == "beta"
+    with database.writing() as session:
+        session.get_one(Worker, beta).ended_at = utc_now()
+    with database.reading() as session:
+        waiting = why_waiting(session, job) or ""
+    assert waiting.startswith("No worker with target torch of host beta is alive;")
+    assert waiting.endswith(" A new build goes to a host that is alive and has room.")
+    assert ask(database, models, recipe).host == "gamma"
 
 
 def test_without_a_worker_only_memory_is_not_judged(

@@ -11,11 +11,13 @@ from pydantic import SecretStr
 from sqlalchemy import select, update
 
 from roundhouse.build.home import Home
-from roundhouse.console.builds.actions import ask_cancel
+from roundhouse.console.builds.actions import ask_cancel, ask_retry
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.actions import ask_deploy
+from roundhouse.console.deployments.again import deploy_again
 from roundhouse.console.deployments.settings import DeploymentSecrets, DeploymentSettings
+from roundhouse.console.deployments.telling import tell
 from roundhouse.console.deployments.unloading import ask_undeploy, forget, give_up
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
 from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job, Worker
@@ -134,6 +136,87 @@ def test_the_same_key_gives_the_same_end_after_it_has_come_and_forgetting_twice_
             forget(session, OPERATOR, "none")
         actions = [entry.action for entry in session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
     assert actions == ["deployment.start", "deployment.stop", "deployment.forget"]
+
+
+def test_deploying_again_with_one_key_is_one_deployment_after_the_old_one_was_forgotten(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    fail(ready, id_, job_id)
+    answers = []
+    for old_is_there in (True, True, False):
+        with ready.writing() as session:
+            if not old_is_there:
+                forget(session, OPERATOR, id_)
+        with ready.writing() as session:
+            row, job = deploy_again(session, OPERATOR, id_, SEALER, idempotency_key="k")
+            answers.append((row.id, job.id))
+    assert len(set(answers)) == 1
+    with ready.writing() as session, pytest.raises(NotFoundError):
+        deploy_again(session, OPERATOR, id_, SEALER, idempotency_key="another")
+
+
+def fail(database: Database, id_: str, job_id: int) -> None:
+    """As its worker does with a start that fails."""
+    with database.writing() as session:
+        tell(session.get_one(Deployment, id_), "failed", reason="no memory")
+        session.get_one(Job, job_id).state = "failed"
+
+
+def retry(database: Database, job_id: int) -> str:
+    with database.writing() as session:
+        return ask_retry(session, OPERATOR, job_id).state
+
+
+def test_a_start_that_is_tried_again_takes_its_name_at_once(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    fail(ready, id_, job_id)
+    with ready.writing() as session:
+        session.execute(update(Deployment).values(seen_at=utc_now() - timedelta(days=1), endpoints={"openai": "http://old"}))
+    assert retry(ready, job_id) == "queued"
+    with ready.reading() as session:
+        row = session.get_one(Deployment, id_)
+        assert (row.state, row.reason, row.ended_at, row.seen_at, row.endpoints) == ("starting", None, None, None, None)
+    with pytest.raises(ConflictError, match="m is served on here already"):
+        deploy(ready)
+
+
+def test_a_start_is_not_tried_again_beside_one_of_its_name(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    fail(ready, id_, job_id)
+    other, _ = deploy(ready)
+    with pytest.raises(ConflictError, match=f"m is served on here already, by deployment {other}") as refused:
+        retry(ready, job_id)
+    assert refused.value.hint == "Stop it, or take another name."
+    with ready.reading() as session:
+        assert (session.get_one(Job, job_id).state, session.get_one(Deployment, id_).state) == ("failed", "failed")
+
+
+def test_a_deployment_that_was_unloaded_or_forgotten_is_not_started_by_its_old_job(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    with ready.writing() as session:
+        stop = ask_undeploy(session, OPERATOR, id_).id
+    with pytest.raises(ConflictError, match="is being unloaded"):
+        retry(ready, job_id)
+    with ready.writing() as session:
+        tell(session.get_one(Deployment, id_), "stopped")
+        session.get_one(Job, stop).state = "succeeded"
+    with pytest.raises(ConflictError, match="was unloaded"):
+        retry(ready, job_id)
+    with ready.writing() as session:
+        forget(session, OPERATOR, id_)
+    with pytest.raises(ConflictError, match="was forgotten"):
+        retry(ready, job_id)
+
+
+def test_a_start_that_was_cancelled_can_be_tried_again(ready: Database) -> None:
+    id_, job_id = deploy(ready)
+    for told in (None, "failed"):
+        with ready.writing() as session:
+            ask_cancel(session, OPERATOR, job_id)
+            if told is not None:
+                tell(session.get_one(Deployment, id_), "failed", reason="it was never started")
+        assert retry(ready, job_id) == "queued"
+        with ready.reading() as session:
+            assert session.get_one(Deployment, id_).state == "starting"
 
 
 def test_one_that_nobody_can_stop_is_given_up(ready: Database) -> None:

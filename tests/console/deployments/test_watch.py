@@ -255,6 +255,21 @@ def test_a_job_that_is_at_it_knows_better(played: Played, watch: DeploymentWatch
     assert played.row.state == "starting"  # the job will see that it is gone, and say why
 
 
+def test_what_was_before_is_no_news_of_one_that_is_tried_again(played: Played, watch: DeploymentWatch) -> None:
+    played.job("deploy", "queued")
+    played.job("undeploy", "cancelled")
+    watch.look()
+    assert played.row.state == "starting"
+    played.begin("failed", reason="no memory")
+    played.end()
+    watch.look()
+    assert played.row.state == "starting"
+    with played.database.writing() as session:
+        session.execute(update(Job).values(state="cancelled"))
+    watch.look()
+    assert (played.row.state, played.row.reason) == ("failed", "no memory")
+
+
 def test_one_that_is_being_stopped_stays_so(played: Played, watch: DeploymentWatch) -> None:
     played.begin()
     with played.database.writing() as session:

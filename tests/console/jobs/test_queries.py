@@ -145,6 +145,16 @@ def test_a_job_waits_behind_those_that_keep_every_able_worker_busy(database: Dat
     assert (second, waits(database, third)) == (second, None)
 
 
+def test_a_job_does_not_wait_behind_one_on_another_host(database: Database) -> None:
+    worklist, here, there = Worklist(database), a_worker(database, "here"), a_worker(database, "there", host="there")
+    ask(database, subject="elsewhere", host="there")
+    worklist.claim(there)
+    first, second = (ask(database, subject=name, host="here") for name in ("a", "b"))
+    assert waits(database, second) is None, "its own host has nothing to do"
+    worklist.claim(here)
+    assert waits(database, second) == f"It waits behind job {first} (build a)."
+
+
 def test_an_unload_waits_for_the_start_of_its_deployment_and_for_no_other(database: Database) -> None:
     worklist, worker = Worklist(database), a_worker(database, "w")
     start = ask(database, kind="deploy", deployment_id="a")

@@ -214,9 +214,12 @@ def test_cancel_try_again_and_clone(ann: Browser, database: Database) -> None:
     for _ in range(2):
         assert "cancelled" in said(submit(ann, f"/builds/{job_id}/cancel", follow=True).text)
     assert submit(ann, f"/builds/{add_job(database, 'succeeded')}/cancel").status_code == 409
-    assert "queued" in said(submit(ann, f"/builds/{job_id}/retry", follow=True).text)
+    for _ in range(2):
+        again = said(submit(ann, f"/builds/{job_id}/retry", follow=True).text)
+        assert ("queued" in again, "It is in line." in again) == (True, True)
     assert "model: shape:smollm2-135m" in ann.get(f"/builds/new?job={job_id}").text
     running = add_job(database, "running")
+    assert "It is running already." in said(submit(ann, f"/builds/{running}/retry", follow=True).text)
     assert "It is being ended" in said(submit(ann, f"/builds/{running}/cancel", follow=True).text)
     for missing in ("/builds/999", "/builds/999/live", "/builds/999/log.txt", "/builds/999/log/stream", "/builds/new?job=999"):
         assert ann.get(missing).status_code == 404

@@ -124,6 +124,20 @@ def test_a_fault_is_answered_with_all_headers_and_tells_nothing(
 class DriverError(Exception):
     """What a database's driver raises."""
 
+    sqlstate: str | None = None
+
+
+class DeadlockError(DriverError):
+    """PostgreSQL's."""
+
+    sqlstate = "40P01"
+
+
+class SerializationError(DriverError):
+    """PostgreSQL's, too."""
+
+    sqlstate = "40001"
+
 
 @pytest.mark.parametrize(
     ("error", "status", "said"),
@@ -132,6 +146,8 @@ class DriverError(Exception):
         (InterfaceError("SELECT", {}, DriverError("a secret")), 503, "does not answer"),
         (NoConnectionError("a secret"), 503, "does not answer"),
         (IntegrityError("INSERT", {}, DriverError("a secret")), 409, "nothing was done"),
+        (OperationalError("SELECT", {}, DeadlockError("a secret")), 409, "nothing was done"),
+        (OperationalError("SELECT", {}, SerializationError("a secret")), 409, "nothing was done"),
     ],
     ids=lambda each: type(each).__name__,
 )
