@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from roundhouse.build.home import Home
@@ -16,6 +18,10 @@ from roundhouse.console.database.base import Base
 from roundhouse.console.database.database import Database, database_url
 from roundhouse.console.database.schema import alembic_config, open_database, schema_state, upgrade
 from roundhouse.errors import SetupError, UsageError
+
+ROOT = Path(__file__).parents[3]
+STEPS = sorted((ROOT / "migrations" / "versions").glob("[0-9]*.py"))
+REVISIONS = [path.name.partition("_")[0] for path in STEPS]
 
 
 def test_a_new_database_becomes_what_the_models_say(empty_database: Database) -> None:
@@ -28,14 +34,31 @@ def test_a_new_database_becomes_what_the_models_say(empty_database: Database) ->
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_every_step_can_be_undone(database: Database) -> None:
-    with database.engine.connect() as connection:
+def test_every_step_can_be_undone_and_done_again(empty_database: Database) -> None:
+    assert schema_state(empty_database).found is None
+    with empty_database.engine.connect() as connection:
+        for revision in REVISIONS:
+            for wanted, to in ((command.upgrade, revision), (command.downgrade, "-1"), (command.upgrade, revision)):
+                wanted(alembic_config(connection), to)
+                connection.commit()
         command.downgrade(alembic_config(connection), "base")
         connection.commit()
         assert inspect(connection).get_table_names() == ["alembic_version"]
         connection.rollback()
-    assert upgrade(database).found is None
-    assert schema_state(database).is_current
+    assert upgrade(empty_database).found is None
+    assert schema_state(empty_database).is_current
+
+
+def test_steps_follow_each_other_in_one_line() -> None:
+    scripts = ScriptDirectory.from_config(alembic_config())
+    assert len(scripts.get_heads()) == 1
+    assert [scripts.get_revision(each).down_revision for each in REVISIONS] == [None, *REVISIONS[:-1]]
+
+
+def test_a_step_that_was_released_stays_as_it_is() -> None:
+    """A database that has taken a step never takes it again. A new one is written into the golden file by hand."""
+    found = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in STEPS]
+    assert found == (ROOT / "tests" / "golden" / "migrations.txt").read_text().splitlines()
 
 
 def test_many_who_open_a_new_database_at_once_make_it_once(empty_database: Database) -> None:
@@ -58,20 +81,23 @@ def test_many_who_open_a_new_database_at_once_make_it_once(empty_database: Datab
     assert schema_state(empty_database).is_current
 
 
-@pytest.mark.parametrize(("revision", "why"), [("9999", "a newer version of Roundhouse made"), ("", "older schema")])
-def test_an_older_or_newer_schema_is_left_as_it_is(
-    database: Database, revision: str, why: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if revision:
-        with database.writing() as session:
-            session.execute(text("UPDATE alembic_version SET version_num = :new"), {"new": revision})
-    else:
-        monkeypatch.setattr("alembic.script.ScriptDirectory.get_current_head", lambda self: "0000")
-    with pytest.raises(SetupError, match=why):
+def test_an_older_schema_is_left_as_it_is_until_somebody_says_so(database: Database) -> None:
+    with database.engine.connect() as connection:
+        command.downgrade(alembic_config(connection), "-1")
+        connection.commit()
+    with pytest.raises(SetupError, match="older schema"):
         open_database(database)
-    if revision:
-        with pytest.raises(SetupError, match=why):
-            upgrade(database)
+    assert schema_state(database).found == REVISIONS[-2]
+    assert upgrade(database).found == REVISIONS[-2]
+    open_database(database)
+
+
+def test_a_newer_schema_is_left_as_it_is(database: Database) -> None:
+    with database.writing() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    for use in (open_database, upgrade):
+        with pytest.raises(SetupError, match="a newer version of Roundhouse made"):
+            use(database)
 
 
 def test_tables_of_somebody_else_are_not_touched(empty_database: Database) -> None:
