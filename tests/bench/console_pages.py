@@ -39,19 +39,28 @@ from roundhouse.console.web.app import create_app
 POSTGRES = "ROUNDHOUSE_TEST_POSTGRES"
 PAGES = {
     "home": "/",
+    "home, its moving part": "/home/live",
     "engines": "/engines",
     "engines, page 150": "/engines?page=150",
     "engines, filtered": "/engines?text=engine-77&weights=fp8",
     "one engine": f"/engines/{5:016x}",
     "builds": "/builds",
+    "builds, their moving part": "/builds/table",
     "builds, failed": "/builds?state=failed",
     "builds, page 1,000": "/builds?page=1000",
     "builds, searched": "/builds?text=engine-77",
     "one build": f"/builds/{1000 + JOBS // 2 + 1}",
+    "deployments": "/deployments",
     "deployments, ended": "/deployments?state=ended",
     "integrity": "/integrity",
+    "drills": "/integrity/drills",
+    "workers": "/workers",
+    "users": "/users",
     "audit": "/audit",
     "audit, one person": "/audit?who=user-7",
+    "API: jobs": "/api/v1/jobs",
+    "API: engines": "/api/v1/engines",
+    "metrics": "/metrics",
 }
 
 
