@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, tuple_
 from sqlalchemy.orm import Session
 
 from .access.logins import Logins
@@ -25,8 +25,8 @@ _EVERY_S = 3600.0
 _SAMPLES_FOR = timedelta(hours=1)
 """Hosts remove their own after a quarter of an hour."""
 _WORKERS_FOR = timedelta(days=30)
-_JOBS_AT_ONCE = 50
-"""So many jobs' logs go in one transaction: who writes meanwhile waits no longer than that takes."""
+_JOBS_AT_ONCE, _LINES_AT_ONCE = 50, 20_000
+"""So many lines at most, of so many jobs, go in one transaction: who writes meanwhile waits no longer than that takes."""
 
 
 class Housekeeping:
@@ -65,9 +65,15 @@ class Housekeeping:
         with self._database.writing() as session:
             Logins().forget_old(session)
             _forget_samples_and_workers(session)
-            if jobs:
-                session.execute(delete(LogLine).where(LogLine.job_id.in_(jobs)))
-        return len(jobs) == _JOBS_AT_ONCE
+            lines = _forget_lines(session, jobs) if jobs else 0
+        return len(jobs) == _JOBS_AT_ONCE or lines == _LINES_AT_ONCE
+
+
+def _forget_lines(session: Session, jobs: list[int]) -> int:
+    """Returns how many."""
+    key = (LogLine.job_id, LogLine.attempt, LogLine.number)
+    some = select(*key).where(LogLine.job_id.in_(jobs)).limit(_LINES_AT_ONCE)
+    return session.connection().execute(delete(LogLine).where(tuple_(*key).in_(some))).rowcount
 
 
 def _forget_samples_and_workers(session: Session) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..database.base import utc_now
 from ..models import AuditEntry
 from .actor import Actor
 
-__all__ = ["audit"]
+__all__ = ["audit", "audit_repeated"]
+
+_TOGETHER = timedelta(minutes=10)
 
 
 def audit(session: Session, actor: Actor, action: str, subject_kind: str, subject: str, **detail: Any) -> None:
@@ -36,3 +40,24 @@ def audit(session: Session, actor: Actor, action: str, subject_kind: str, subjec
             detail=detail,
         )
     )
+
+
+def audit_repeated(session: Session, actor: Actor, action: str, subject_kind: str, subject: str) -> None:
+    """Write down what a stranger may do as often as they like: the same within ten minutes is one entry, which counts it.
+
+    Arguments are those of :func:`audit`; the detail ``times`` is how often, where it was more than once.
+    """
+    same = (
+        AuditEntry.at > utc_now() - _TOGETHER,
+        AuditEntry.who == actor.name,
+        AuditEntry.by == actor.by,
+        AuditEntry.address == actor.address,
+        AuditEntry.action == action,
+        AuditEntry.subject_kind == subject_kind,
+        AuditEntry.subject == subject,
+    )
+    known = session.scalar(select(AuditEntry).where(*same).order_by(AuditEntry.id.desc()).limit(1).with_for_update())
+    if known is None:
+        audit(session, actor, action, subject_kind, subject)
+    else:
+        known.detail = {"times": known.detail.get("times", 1) + 1}

@@ -19,6 +19,8 @@ __all__ = ["Logins", "handle_of", "lasting"]
 
 _LONGEST = timedelta(days=14)
 _IDLE = timedelta(days=2)
+_MOST = 50
+"""Of an account at once: a script that logs in each time would leave one behind each time."""
 _SEEN_WRITTEN_AFTER = timedelta(minutes=5)
 _HANDLE = 16
 
@@ -44,9 +46,13 @@ class Logins:
         self._clock = clock
 
     def begin(self, session: Session, user: User, *, address: str, browser: str, replaces: str | None = None) -> str:
-        """Log somebody in; returns the cookie's value, new each time: one that was there before is worth nothing any more."""
+        """Log somebody in; returns the cookie's value, new each time: one that was there before is worth nothing any more.
+
+        Of an account's logins, the 50 that were used last stay.
+        """
         if replaces is not None:
             self.end(session, replaces)
+        self._make_room(session, user.id)
         now, token = self._clock(), new_secret()
         session.add(
             LoginSession(
@@ -118,3 +124,9 @@ class Logins:
     def forget_old(self, session: Session) -> None:
         """Remove logins that are over."""
         session.execute(delete(LoginSession).where(not_(lasting(self._clock()))))
+
+    def _make_room(self, session: Session, user_id: int) -> None:
+        """For one more login of an account."""
+        own = select(LoginSession.token_hash).where(LoginSession.user_id == user_id)
+        stay = own.order_by(LoginSession.seen_at.desc(), LoginSession.token_hash).limit(_MOST - 1)
+        session.execute(delete(LoginSession).where(LoginSession.user_id == user_id, LoginSession.token_hash.not_in(stay)))

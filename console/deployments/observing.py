@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
-import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Protocol, Self, cast
+
+import httpx
 
 from ..models import DeploymentState
+from ..playground.upstream import tls
 from ..supervisor.folder import DeploymentFolder, SupervisorState
 from ..supervisor.process import find
 from .samples import Sample, sample_of
@@ -22,20 +21,8 @@ GONE = "its processes are gone without a word; the last lines of its log are all
 _ANSWER_TIMEOUT_S = 4.0
 """The front itself waits 2 s for Triton."""
 _MOST_BYTES = 4 * 2**20
-_no_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-class _Answer(Protocol):
-    """What urllib gives for every status."""
-
-    @property
-    def status(self) -> int: ...
-
-    def read1(self, most: int, /) -> bytes: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *error: object) -> None: ...
+_Answer = tuple[int, str]
+"""Status and text; 0 when there is none, whatever comes instead."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +52,14 @@ def observe(folder: DeploymentFolder, model: str) -> Observation | None:
         return Observation("dead", said, GONE)
     if said.state != "ready" or said.endpoints is None:
         return Observation(said.state, said, said.reason, said.hint)
-    problem = _problem(said.endpoints["openai"])
-    metrics = _get(said.endpoints["metrics"])[1]
-    return Observation("unready" if problem else "ready", said, problem, sample=sample_of(metrics, model))
+    ready, metrics = asyncio.run(_answers(said.endpoints["openai"].removesuffix("/v1") + "/readyz", said.endpoints["metrics"]))
+    problem = _problem(ready)
+    return Observation("unready" if problem else "ready", said, problem, sample=sample_of(metrics[1], model))
 
 
-def _problem(openai: str) -> str | None:
+def _problem(ready: _Answer) -> str | None:
     """Why the front would not answer a request now, in its own words; None when it would."""
-    status, body = _get(openai.removesuffix("/v1") + "/readyz")
+    status, body = ready
     if status == HTTPStatus.OK:
         return None
     try:
@@ -81,32 +68,28 @@ def _problem(openai: str) -> str | None:
         return "its OpenAI front does not answer"
 
 
-def _get(url: str) -> tuple[int, str]:
-    """Status and text of an answer; 0 when there is none, whatever comes instead."""
+async def _answers(*urls: str) -> list[_Answer]:
+    """Of all at once: a look at all deployments of a home takes as long as the slowest of them."""
+    # No proxy of the environment: the addresses are this host's.
+    async with httpx.AsyncClient(verify=tls(), timeout=None, trust_env=False) as client:  # each has a deadline
+        return await asyncio.gather(*(_answer(client, url) for url in urls))
+
+
+async def _answer(client: httpx.AsyncClient, url: str) -> _Answer:
     try:
-        with _answer(url) as answer:
-            return answer.status, _text(answer)
-    except (OSError, ValueError, http.client.HTTPException):
+        # Of the whole exchange: a limit for each read never ends with a server that drips.
+        async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+            return await _get(client, url)
+    except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL):
         return 0, ""
 
 
-def _answer(url: str) -> _Answer:
-    try:
-        return cast(_Answer, _no_proxy.open(url, timeout=_ANSWER_TIMEOUT_S))
-    except urllib.error.HTTPError as error:
-        return cast(_Answer, error)
-
-
-def _text(answer: _Answer) -> str:
-    """Its first part: enough for any front's metrics, and not for ever from one that drips.
-
-    Raises:
-        TimeoutError: it takes too long.
-    """
-    deadline = time.monotonic() + _ANSWER_TIMEOUT_S
-    found = b""
-    while len(found) < _MOST_BYTES and (part := answer.read1(_MOST_BYTES - len(found))):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        found += part
-    return found.decode(errors="replace")
+async def _get(client: httpx.AsyncClient, url: str) -> _Answer:
+    """An answer's first part, which is enough for any front's metrics."""
+    async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
+        found = bytearray()
+        async for part in response.aiter_raw():
+            found += part
+            if len(found) >= _MOST_BYTES:
+                break
+        return response.status_code, found[:_MOST_BYTES].decode(errors="replace")

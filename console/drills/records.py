@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from roundhouse.serve.drill.kinds import KINDS
 
@@ -16,6 +16,8 @@ __all__ = ["DrillDetail", "DrillKind", "DrillReportRow", "DrillRow", "DrillWish"
 Faults = ("none", *KINDS)
 """Kinds of faults that can be put in; ``none``: engines without faults, in which nothing may be found."""
 _MOST_STEPS, _MOST_SEED = 1_000_000, 2**31
+_MOST_STEPS_WITH_ENGINE = 20_000
+"""Of a whole drill: about an hour, of 2 to 4 ms a step, or 0.2 s with a small model. Builds of its home wait so long."""
 
 
 class _Record(BaseModel):
@@ -29,12 +31,32 @@ class DrillWish(_Record):
     """The engine whose model runs; None: no model, and far more steps in the same time."""
     seed: int | None = Field(default=None, ge=0, lt=_MOST_SEED)
     """Decides everything; None: a new one."""
-    steps: int | None = Field(default=None, ge=1, le=_MOST_STEPS)
-    """Of each kind at each level, at least; None: 2,000, and 100 with an engine."""
     faults: tuple[str, ...] | None = Field(default=None, max_length=len(Faults))
     """Kinds of faults; None: every one."""
     guards: tuple[Literal["off", "tags", "tags+content"], ...] | None = Field(default=None, max_length=3)
     """Levels; None: ``tags`` and ``tags+content``."""
+    steps: int | None = Field(default=None, ge=1, le=_MOST_STEPS)
+    """Of each kind at each level, at least; None: 2,000, and 100 with an engine."""
+
+    @field_validator("faults", "guards")
+    @classmethod
+    def _once_each(cls, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if names is None else tuple(dict.fromkeys(names))
+
+    @field_validator("steps")
+    @classmethod
+    def _ends_in_time(cls, steps: int | None, info: ValidationInfo) -> int | None:
+        if steps is None or not {"engine_id", "faults", "guards"} <= info.data.keys():
+            return steps
+        cases = _cases(info.data["faults"], info.data["guards"])
+        with_engine = info.data["engine_id"] is not None
+        most = _MOST_STEPS_WITH_ENGINE if with_engine else _MOST_STEPS
+        if steps * cases > most:
+            raise ValueError(
+                f"{steps:,} steps of each of {cases} cases (kinds at levels) are {steps * cases:,}, and a drill "
+                f"{'with an engine ' if with_engine else ''}has {most:,} at most; choose fewer steps, faults or levels"
+            )
+        return steps
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -44,6 +66,14 @@ class DrillWish(_Record):
         if self.faults == () or self.guards == ():
             raise ValueError("choose one kind and one level at least, or leave them out to play all")
         return self
+
+
+def _cases(faults: tuple[str, ...] | None, guards: tuple[str, ...] | None) -> int:
+    """How many kinds at how many levels are played, as the drill itself would say."""
+    played = faults or Faults
+    # Where no level is chosen, contents are sampled, too, for those kinds to which that makes a difference.
+    sampled = 0 if guards else sum(name in KINDS and KINDS[name].is_sampled for name in played)
+    return len(played) * (len(guards) if guards else 2) + sampled
 
 
 class DrillKind(BaseModel):

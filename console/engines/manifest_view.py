@@ -14,6 +14,8 @@ from roundhouse.build.planner.report import PlanReport, report_of
 from roundhouse.build.planner.view_facts import facts_of
 from roundhouse.build.recipe import Recipe
 
+from ..plans.memory_parts import memory_parts
+
 __all__ = ["GpuMemory", "ManifestView", "RecipeKey", "StageTime", "manifest_text", "view_of"]
 
 _NOT_CHOSEN = ("model", "name")
@@ -83,7 +85,7 @@ def _memories(plan: PlanReport) -> tuple[GpuMemory, ...]:
     return tuple(
         GpuMemory(
             f"{name}, each of {stage.gpus}" if stage.gpus > 1 else name,
-            (("weights", stage.weight_bytes), ("kv", stage.kv_bytes), ("reserve", stage.taken_bytes)),
+            memory_parts(plan, stage),
             plan.hardware.total_bytes,
         )
         for name, stage in zip(names, plan.stages, strict=True)

@@ -50,12 +50,13 @@ def cells_of(told: PageMap, most: int, marked: int | None = None) -> Cells:
     found: list[Cell] = []
     said = None
     for first, parts in _cut(told, per_cell):
-        is_marked = marked is not None and first <= marked < first + per_cell
+        end = min(first + per_cell, told.pages)
+        is_marked = marked is not None and first <= marked < end
         if len(parts) == 1:
             start, run = parts[0]
             cell = Cell(run.state, _of_run(start, run, holders[run.held_by]), is_marked)
         else:
-            cell = _of_many(first, min(first + per_cell, told.pages), parts, holders, is_marked)
+            cell = _of_many(first, end, parts, holders, is_marked)
         found.append(cell)
         if marked is not None and is_marked:
             start, run = next((start, run) for start, run in reversed(parts) if start <= marked)

@@ -20,6 +20,7 @@ from roundhouse.build.planner.view_facts import (
 from roundhouse.build.recipe import Recipe
 
 from .form import PlanForm
+from .memory_parts import memory_parts
 from .recipe_text import recipe_text
 
 __all__ = ["Choice", "MemoryOf", "Reason", "ShownPlan", "SpeedRow", "shown_plan", "why_not_built"]
@@ -135,14 +136,11 @@ def _query(form: PlanForm | None) -> str | None:
 
 
 def _memory(report: PlanReport, index: int, stage: StageReport) -> MemoryOf:
-    parts = [("weights", stage.weight_bytes), ("kv", stage.kv_bytes)]
-    if report.binding_limit == "memory_fraction" and stage.left_over_bytes > 0:
-        parts.append(("activations", stage.left_over_bytes))  # else nobody keeps it free for them
-    parts.append(("reserve", stage.taken_bytes))
     capacity = sum((stage.weight_bytes, stage.kv_bytes, stage.left_over_bytes, stage.taken_bytes))
     device = report.gpu if stage.gpus == 1 else f"each of {stage.gpus} × {report.gpu}"
     staged = f"Stage {index}, layers {stage.first_layer}-{stage.last_layer}: " if len(report.stages) > 1 else ""
-    return MemoryOf(f"{staged}{device}" if staged else device[:1].upper() + device[1:], tuple(parts), capacity)
+    label = f"{staged}{device}" if staged else device[:1].upper() + device[1:]
+    return MemoryOf(label, memory_parts(report, stage), capacity)
 
 
 def _speeds(report: PlanReport) -> tuple[SpeedRow, ...]:

@@ -10,6 +10,7 @@ from threading import Event
 from typing import TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from roundhouse.serve.process.tethered import TetheredProcess
 
@@ -135,7 +136,7 @@ class Attempt:
         return f"failed: {error}"
 
     def _kept_trying(self, act: Callable[[], T]) -> T:
-        """Do something with the database; while it is away, again and again for as long as the lease is surely good.
+        """Do something with the database; while it is away, or busy, again and again for as long as the lease is surely good.
 
         Raises:
             LeaseLostError: the claim is lost, or would be by now.
@@ -143,7 +144,7 @@ class Attempt:
         while True:
             try:
                 return act()
-            except (OperationalError, InterfaceError) as error:
+            except (OperationalError, InterfaceError, NoConnectionError) as error:
                 if time.monotonic() > self._good_until:
                     raise LeaseLostError("the database was away for longer than the lease") from error
                 time.sleep(_RETRY_S)

@@ -27,6 +27,8 @@ __all__ = ["GenerationOptions", "Generator", "Piece", "TritonClient"]
 _ANSWER_TIMEOUT_S = 2.0
 _PAGES_TIMEOUT_S = 5.0
 """A step may take a while, and it is answered between two."""
+_PAGES_GIVEN_UP_S = 60.0
+"""Longer than who asks waits, so that an engine with a long step is asked once; then its stream is thought lost."""
 _CHANNEL = [
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -107,12 +109,12 @@ class TritonClient:
         """
         if self._asking_pages is None or self._asking_pages.done():
             self._asking_pages = asyncio.ensure_future(self._ask_pages())
+            self._asking_pages.add_done_callback(_seen)  # it may end when nobody waits any more
         try:
             # Nobody's leaving ends the question: the others wait for it, and its stream is read to its end.
             return await asyncio.wait_for(asyncio.shield(self._asking_pages), _PAGES_TIMEOUT_S)
         except TimeoutError:
-            message = f"the engine has not said within {_PAGES_TIMEOUT_S:.0f} s who holds its pages"
-            raise ApiError(503, message, code="unavailable") from None
+            raise _unsaid(_PAGES_TIMEOUT_S) from None
 
     async def close(self) -> None:
         """Close the connection. Requests that were left get a moment to end."""
@@ -128,8 +130,14 @@ class TritonClient:
 
     async def _ask_pages(self) -> bytes:
         told: bytes | ApiError = ApiError(503, "Triton ended the stream before the answer", code="unavailable")
-        async for result, error in self._ask({"pages": True}, "pages"):
-            told = bytes(result.as_numpy("page_map")[0]) if error is None else self._error(error.message())
+        results = self._ask({"pages": True}, "pages")
+        try:
+            async with asyncio.timeout(_PAGES_GIVEN_UP_S):
+                async for result, error in results:
+                    told = bytes(result.as_numpy("page_map")[0]) if error is None else self._error(error.message())
+        except TimeoutError:
+            results.cancel()
+            told = _unsaid(_PAGES_GIVEN_UP_S)
         if isinstance(told, ApiError):
             raise told
         return told
@@ -166,3 +174,13 @@ class TritonClient:
 
 async def _one(request: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
     yield request
+
+
+def _unsaid(seconds: float) -> ApiError:
+    return ApiError(503, f"the engine has not said within {seconds:.0f} s who holds its pages", code="unavailable")
+
+
+def _seen(task: asyncio.Task[bytes]) -> None:
+    """Take note of how a task ended: an error that nobody has seen is logged by asyncio as a fault of ours."""
+    if not task.cancelled():
+        task.exception()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from deployed import add_deployment, add_samples
 from sqlalchemy import func, select, text, update
 
@@ -62,6 +63,26 @@ def test_logs_go_when_they_are_as_old_as_the_settings_say(database: Database) ->
     assert lines(database) == 5
     with database.reading() as session:
         assert session.scalar(select(func.count()).select_from(Job)) == 126, "jobs stay"
+
+
+def test_long_logs_go_a_part_at_a_time(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roundhouse.console.housekeeping._LINES_AT_ONCE", 100)
+    add_jobs(database, 2, ended_days_ago=91)
+    add_jobs(database, 1, ended_days_ago=1)
+    now = utc_now()
+    with database.writing() as session:
+        for job, attempt in ((1, 1), (1, 2), (2, 1), (3, 1)):
+            session.add_all(
+                LogLine(job_id=job, attempt=attempt, number=number, at=now, text="a line") for number in range(2, 82)
+            )
+    keeping = Housekeeping(database, Clock())
+    left = [lines(database)]
+    for _ in range(5):
+        keeping.when_due()
+        left.append(lines(database))
+    assert left == [323, 223, 123, 81, 81, 81]
+    with database.reading() as session:
+        assert set(session.scalars(select(LogLine.job_id))) == {3}
 
 
 def test_logins_that_are_over_go(database: Database) -> None:

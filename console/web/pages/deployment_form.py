@@ -60,7 +60,7 @@ def deploy(request: Request, page: Page, session: Reading, actor: Deployer, type
     shown = _shown(session, typed, {})
     if shown["foreseen"] is not None and shown["foreseen"].problem:
         return page("deployments/new.html", 422, **shown)
-    session.close()  # SQLite lets nobody write behind a reader of the same thread
+    session.close()  # whoever waits for a connection holds none
     try:
         with state.database.writing() as writing:
             row, _ = ask_deploy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated
@@ -16,7 +17,8 @@ from roundhouse.errors import UsageError
 
 from ...access.accounts import HashedPassword, add_account, any_accounts, hash_password, password_fits
 from ...access.actor import Actor
-from ...access.audit import audit
+from ...access.audit import audit, audit_repeated
+from ...access.login_throttle import network_of
 from ...database.database import Database
 from ...database.turns import take_turn
 from ...errors import ForbiddenError
@@ -67,7 +69,7 @@ def _try(request: Request, page: PageMaker, session: Session, name: str, passwor
     if wait := state.login_throttle.take(name, address):
         session.commit()
         if state.login_throttle.worth_noting(address):
-            _record_failure(state.database, None, address, "login.throttled", _ANYBODY)
+            _record_failure(state.database, None, address, "login.throttled", _ANYBODY, audit)
         answer = page("login.html", _TOO_MANY, problem=f"too many tries; wait {wait:.0f} seconds", **shown)
         answer.headers["retry-after"] = f"{wait:.0f}"
         return answer
@@ -76,7 +78,7 @@ def _try(request: Request, page: PageMaker, session: Session, name: str, passwor
     if password_fits(user, password) and user is not None:
         state.login_throttle.succeeded(name, address)
         return _logged_in(request, user.id, then)
-    _record_failure(state.database, user, address, "login.failed", _NOBODY)
+    _record_failure(state.database, user, address, "login.failed", _NOBODY, audit_repeated)
     return page("login.html", 401, problem="there is no account with this name and password", **shown)
 
 
@@ -155,9 +157,14 @@ def _logged_in(request: Request, user_id: int, then: str) -> RedirectResponse:
     return response
 
 
-def _record_failure(database: Database, user: User | None, address: str, action: str, nobody: str) -> None:
-    """Write down a failed login. Not the name that was typed where there is no such account: it may be a password."""
+def _record_failure(
+    database: Database, user: User | None, address: str, action: str, nobody: str, write: Callable[..., None]
+) -> None:
+    """Write down a failed login, by its network: whoever has one could fail from another address each time.
+
+    Not the name that was typed where there is no such account: it may be a password.
+    """
     name = user.name if user else nobody
-    actor = Actor(user.id if user else 0, name, "viewer", "browser", address)
+    actor = Actor(user.id if user else 0, name, "viewer", "browser", network_of(address))
     with database.writing() as session:
-        audit(session, actor, action, "user", name)
+        write(session, actor, action, "user", name)

@@ -208,6 +208,36 @@ def test_an_answer_that_never_ends_is_cut_off(played: Played, watch: DeploymentW
     assert played.row.state == "ready"
 
 
+@pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_one_that_drips_holds_up_nobody(
+    played: Played, watch: DeploymentWatch, monkeypatch: pytest.MonkeyPatch, begins: bytes
+) -> None:
+    over = threading.Event()
+
+    class Dripping(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with contextlib.suppress(OSError):
+                self.request.sendall(begins)
+                while not over.wait(0.05):
+                    self.request.sendall(b"x")
+
+    monkeypatch.setattr("roundhouse.console.deployments.observing._ANSWER_TIMEOUT_S", 0.5)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        server.daemon_threads = True
+        in_a_thread(server.serve_forever)
+        dripping = f"http://127.0.0.1:{server.server_address[1]}"
+        played.begin(endpoints={"openai": f"{dripping}/v1", "metrics": f"{dripping}/metrics"})
+        looking = in_a_thread(watch.look)
+        looking.join(10)
+        held_up = looking.is_alive()
+        over.set()
+        looking.join()
+        server.shutdown()
+    assert not held_up
+    assert (played.row.state, played.row.reason) == ("unready", "its OpenAI front does not answer")
+
+
 @pytest.mark.parametrize("word", ["starting", "restarting", "stopping"])
 def test_what_the_supervisor_says_is_told(played: Played, watch: DeploymentWatch, word: SupervisorWord) -> None:
     played.begin(word, reason="Triton ended")

@@ -18,6 +18,8 @@ from roundhouse.console.drills.records import DrillReportRow, DrillWish, ReportF
 from roundhouse.console.errors import ConflictError, NotFoundError
 from roundhouse.console.models import AuditEntry, EngineReplica, Job, Worker
 from roundhouse.console.paging import PageOf
+from roundhouse.serve.drill.choices import kinds_of, levels_of
+from roundhouse.serve.drill.drill import cases_of
 from roundhouse.serve.drill.kinds import KINDS
 from roundhouse.serve.drill.levels import Level
 from roundhouse.serve.drill.report import DrillReport, Failure, KindReport, report_as_json
@@ -84,6 +86,27 @@ def test_a_failure_is_played_again_with_the_drills_own_command(sample: float | N
 def test_what_cannot_be_played_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         DrillWish(**wrong)
+
+
+def test_a_kind_that_is_named_twice_is_played_once() -> None:
+    wish = DrillWish(faults=("late_write", "none", "late_write"), guards=("tags", "tags"))
+    assert (wish.faults, wish.guards) == (("late_write", "none"), ("tags",))
+
+
+@pytest.mark.parametrize("guards", [None, ("tags",), ("off", "tags", "tags+content")])
+@pytest.mark.parametrize("faults", [None, ("none",), ("late_write", "grant_replaced", "freed_early")])
+@pytest.mark.parametrize(("engine", "most"), [(None, 1_000_000), (ID, 20_000)])
+def test_no_drill_keeps_builds_waiting_for_days(engine: str | None, most: int, faults: Any, guards: Any) -> None:
+    cases = len(cases_of(levels_of(guards, None), kinds_of(faults)))
+    fitting = most // cases
+    assert DrillWish(engine_id=engine, steps=fitting, faults=faults, guards=guards).steps == fitting
+    if fitting < most:
+        told = (
+            f"{fitting + 1:,} steps of each of {cases} cases .kinds at levels. are {(fitting + 1) * cases:,}.* {most:,} at most"
+        )
+        with pytest.raises(ValidationError, match=told) as caught:
+            DrillWish(engine_id=engine, steps=fitting + 1, faults=faults, guards=guards)
+        assert [error["loc"] for error in caught.value.errors()] == [("steps",)]
 
 
 def test_a_drill_is_asked_for_once_and_goes_where_its_engine_is(database: Database) -> None:

@@ -20,8 +20,26 @@ def test_chosen_keys_come_first_and_stages_stand_in_their_order() -> None:
     assert (chosen["weights"], chosen["model"], chosen["name"]) == ("fp8", "shape:qwen3-8b", "tiny")
     assert "kv_cache" not in chosen
     assert [(each.name, each.share) for each in view.stages] == [("plan", 0.25), ("measure", 0.75)]
+
+
+def test_a_memory_bar_says_what_is_kept_for_activations_where_a_fraction_sized_the_pool() -> None:
+    view = view_of(manifest_of().model_dump(mode="json"))
+    assert view is not None
+    (memory,), (stage,) = view.memories, view.plan.stages
+    assert view.plan.binding_limit == "memory_fraction"
+    assert dict(memory.parts) == {
+        "weights": stage.weight_bytes, "kv": stage.kv_bytes, "activations": stage.left_over_bytes, "reserve": stage.taken_bytes,
+    }  # fmt: skip
+    assert sum(size for _, size in memory.parts) == memory.capacity == view.plan.hardware.total_bytes
+
+
+def test_nothing_is_kept_for_activations_where_something_else_sized_the_pool(tiny_engine: Engine) -> None:
+    view = view_of(tiny_engine.manifest.model_dump(mode="json"))
+    assert view is not None
+    assert view.plan.binding_limit != "memory_fraction"
     (memory,) = view.memories
-    assert sum(size for _, size in memory.parts) <= memory.capacity == view.plan.hardware.total_bytes
+    assert [kind for kind, _ in memory.parts] == ["weights", "kv", "reserve"]
+    assert sum(size for _, size in memory.parts) < memory.capacity
 
 
 def test_a_manifest_of_another_version_is_not_laid_out_and_not_an_error() -> None:

@@ -63,7 +63,14 @@ def test_a_cell_of_one_page_says_what_its_whole_run_is() -> None:
     assert cells.cells[9].text == "pages 7–9: free"
     assert [cell.marked for cell in cells.cells].index(True) == 1
     assert cells.marked == "page 1: in use, tag 119, held by request 3f0c5b7e (mine)"
-    assert cells_of(MAP, 10, marked=10).marked is None
+
+
+@pytest.mark.parametrize("most", [10, 4, 3, 1])
+@pytest.mark.parametrize("marked", [-1, 10, 11, 12])
+def test_a_page_that_the_pool_does_not_have_is_not_found(most: int, marked: int) -> None:
+    cells = cells_of(MAP, most, marked)
+    assert cells.marked is None
+    assert not any(cell.marked for cell in cells.cells)
 
 
 def test_a_cell_of_many_pages_shows_the_worst_and_counts_the_rest() -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from browsing import ORIGIN, PASSWORD, BrowserMaker
 from counting import count_queries
 from populated import populate
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from roundhouse.build.home import Home
 from roundhouse.console.access.actor import Actor
-from roundhouse.console.access.audit import audit
+from roundhouse.console.access.audit import audit, audit_repeated
+from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import AuditEntry
 
@@ -89,6 +90,36 @@ def test_what_was_typed_into_a_login_that_failed_is_not_written_down(browser: Br
     assert [(entry.who, entry.subject) for entry in failed] == [
         ("the-admin", "the-admin"),
         ("no such account", "no such account"),
+    ]
+
+
+def test_logins_that_fail_again_and_again_are_one_entry_that_counts_them(browser: BrowserMaker, database: Database) -> None:
+    admin = browser("admin")
+    names = [f"stranger-{number}" for number in range(5)] + ["the-admin"] * 3
+    for name in names:
+        browser().post("/login", data={"name": name, "password": "wrong"}, headers={"origin": ORIGIN})
+    failed = [entry for entry in admin.get("/api/v1/audit").json()["items"] if entry["action"] == "login.failed"]
+    assert [(entry["who"], entry["detail"]) for entry in failed] == [
+        ("the-admin", {"times": 3}),
+        ("no such account", {"times": 5}),
+    ]
+    with database.writing() as session:
+        session.execute(update(AuditEntry).values(at=utc_now() - timedelta(minutes=11)))
+    browser().post("/login", data={"name": "another", "password": "wrong"}, headers={"origin": ORIGIN})
+    newest = admin.get("/api/v1/audit").json()["items"][0]
+    assert (newest["action"], newest["detail"]) == ("login.failed", {}), "what is long over is not counted on"
+
+
+def test_only_what_is_the_same_is_counted_together(database: Database) -> None:
+    with database.writing() as session:
+        for name, address in (("ann", "10.0.0.1"), ("ann", "10.0.0.2"), ("bob", "10.0.0.1"), ("ann", "10.0.0.1")):
+            audit_repeated(session, Actor(0, name, "viewer", "browser", address), "login.failed", "user", name)
+    with database.reading() as session:
+        entries = session.scalars(select(AuditEntry).order_by(AuditEntry.id)).all()
+    assert [(each.who, each.address, each.detail) for each in entries] == [
+        ("ann", "10.0.0.1", {"times": 2}),
+        ("ann", "10.0.0.2", {}),
+        ("bob", "10.0.0.1", {}),
     ]
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from browsing import ORIGIN, PASSWORD, BrowserMaker
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from roundhouse.console.access.accounts import add_account, hash_password
+from roundhouse.console.access.logins import Logins
+from roundhouse.console.access.secrets import hash_of
+from roundhouse.console.accounts.queries import logins_of
+from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import AuditEntry, LoginSession, User
 
@@ -90,6 +97,21 @@ def test_a_login_is_new_each_time_and_ends_at_logout(browser: BrowserMaker, data
     assert thief.get("/", follow_redirects=False).status_code == 303
     with database.reading() as session:
         assert session.scalars(select(LoginSession)).all() == []
+
+
+def test_of_an_accounts_logins_the_fifty_used_last_stay(database: Database) -> None:
+    now = utc_now()
+    with database.writing() as session:
+        ann, bob = (add_account(session, name, hash_password(PASSWORD), "viewer") for name in ("ann", "bob"))
+        old = Logins(lambda: now - timedelta(hours=30))
+        in_use, idle, his = (old.begin(session, user, address="", browser="") for user in (ann, ann, bob))
+        session.flush()
+        session.execute(update(LoginSession).where(LoginSession.token_hash == hash_of(in_use)).values(seen_at=now))
+        newer = [Logins(lambda: now).begin(session, ann, address="", browser="") for _ in range(49)]
+    with database.reading() as session:
+        assert len(logins_of(session, ann.id)) == 50
+        found = {token: Logins().find(session, token) is not None for token in (in_use, idle, his, *newer)}
+    assert [token for token, there in found.items() if not there] == [idle]
 
 
 def test_the_cookie_is_for_this_site_and_no_script(browser: BrowserMaker) -> None:

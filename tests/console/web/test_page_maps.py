@@ -119,6 +119,13 @@ def test_a_deployment_that_is_gone_or_not_there_yet_is_no_error(browser: Browser
     assert viewer.get("/deployments/nothing/pages").status_code == 404
 
 
+def test_one_whose_host_is_silent_is_not_said_to_be_ready(browser: BrowserMaker, database: Database) -> None:
+    serve(database, None, seen_at=utc_now() - timedelta(minutes=5))
+    chip = browser("viewer").get(HERE).text.partition('id="page-chip"')[2].partition("\n")[0]
+    assert "silent" in chip
+    assert "ready" not in chip
+
+
 def test_its_page_shows_counts_at_once_and_asks_nobody(browser: BrowserMaker, database: Database) -> None:
     with MadeUpFront(page_map=msgspec.json.encode(MAP)) as front:
         serve(database, front)

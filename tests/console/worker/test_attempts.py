@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.jobs import Worklist
@@ -55,6 +57,24 @@ def test_a_log_is_numbered_clean_and_capped(bench: Bench, monkeypatch: pytest.Mo
     assert log[3] == "x" * MOST_OF_A_LINE + " … (cut)"
     assert (log[4], log[298]) == ("line 0", "line 294")
     assert log[299] == "The rest of the log is not kept: it has more than 299 lines."
+
+
+@on_sqlite
+@pytest.mark.parametrize("act", ["holding", "renew", "end"])
+def test_a_database_that_is_only_busy_fails_no_job(bench: Bench, monkeypatch: pytest.MonkeyPatch, act: str) -> None:
+    tries: list[None] = []
+    really = getattr(Worklist, act)
+
+    def busy_at_first(*given: Any, **named: Any) -> Any:
+        tries.append(None)
+        if len(tries) < 3:
+            raise NoConnectionError("QueuePool limit of size 20 overflow 25 reached, connection timed out")
+        return really(*given, **named)
+
+    monkeypatch.setattr(Worklist, act, busy_at_first)
+    bench.start()
+    job = bench.ended(bench.do("stages", say="well"))
+    assert (job.state, job.result, len(tries) > 2) == ("succeeded", {"said": "well"}, True)
 
 
 @on_sqlite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -119,6 +120,58 @@ def test_what_triton_says_against_it_is_passed_on() -> None:
             await client.pages()
         with pytest.raises(ApiError, match="ended the stream"):
             await client.pages()
+        await client.close()
+
+    asyncio.run(play())
+
+
+def test_an_answer_that_comes_when_nobody_waits_any_more_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_client, "_PAGES_TIMEOUT_S", 0.01)
+    faults: list[dict[str, Any]] = []
+
+    async def play() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        client, may_answer = TritonClient("127.0.0.1:1", "m", "http://127.0.0.1:1/metrics"), asyncio.Event()
+        asking(client, [[], [(Told("now"), None)]], may_answer)  # the first stream ends without an answer, an error
+        with pytest.raises(ApiError, match="who holds its pages"):
+            await client.pages()
+        may_answer.set()
+        await asyncio.sleep(0.01)
+        assert await client.pages() == b"now"
+        gc.collect()
+        await client.close()
+
+    asyncio.run(play())
+    assert faults == []
+
+
+def test_an_engine_that_never_says_it_is_asked_anew_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_client, "_PAGES_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(triton_client, "_PAGES_GIVEN_UP_S", 0.05)
+
+    class Mute:
+        asked = cut_off = 0
+
+        async def __aiter__(self) -> AsyncIterator[tuple[Any, Any]]:
+            await asyncio.Event().wait()
+            yield None, None
+
+        def cancel(self) -> None:
+            self.cut_off += 1
+
+    async def play() -> None:
+        client, mute = TritonClient("127.0.0.1:1", "m", "http://127.0.0.1:1/metrics"), Mute()
+
+        def ask(*_: Any) -> Mute:
+            mute.asked += 1
+            return mute
+
+        client._ask = ask  # type: ignore[method-assign,assignment]
+        for _ in range(2):
+            with pytest.raises(ApiError, match="who holds its pages"):
+                await client.pages()
+            await asyncio.sleep(0.1)
+        assert (mute.asked, mute.cut_off) == (2, 2)
         await client.close()
 
     asyncio.run(play())
