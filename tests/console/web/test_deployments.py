@@ -232,7 +232,11 @@ def test_a_deployment_is_asked_for_once_with_what_was_typed(browser: BrowserMake
         ({"kind": "remote"}, "needs the HTTP URL"),
         ({"memory": "memory_fraction", "memory_value": "2"}, "less than or equal to 1"),
         ({"memory_value": "4096"}, "choose what this number is"),
-        ({"max_batch_size": "many"}, "valid integer"),
+        ({"max_batch_size": "many"}, "write a whole number"),
+        ({"memory": "kv_cache_tokens"}, "How much</a>: write how many tokens, for example 4096"),
+        ({"memory": "kv_cache_tokens", "memory_value": "a few"}, "write how many tokens"),
+        ({"memory": "memory_fraction"}, "write which share, for example 0.5"),
+        ({"memory": "all_of_it", "memory_value": "1"}, "choose one of these"),
         ({"name": "tiny"}, "is served on"),
         ({"host": "nowhere"}, "has no live worker"),
         ({"engine": ""}, "choose an engine"),
@@ -268,6 +272,9 @@ def test_what_would_run_and_what_cannot_is_said_while_typing(
         return str(answer.text)  # type: ignore[attr-defined]
 
     assert "32 tokens in 2 pages" in check(memory="kv_cache_tokens", memory_value="32", page_tokens="16")
+    assert "at most 32 tokens in this pool; longer answers are cut" in check(memory="kv_cache_tokens", memory_value="32")
+    assert "longer answers are cut" not in check()
+    assert "<li>How much: write how many tokens, for example 4096</li>" in check(memory="kv_cache_tokens")
     assert "is above the model" in check(max_seq_len="1000000")
     assert "free memory" in check(memory="kv_cache_bytes", memory_value=str(2**50))
     assert "is served on" in check(name="tiny")
