@@ -102,6 +102,7 @@ def _now(session: Session, found: DeploymentDetail) -> dict[str, Any]:
 
 
 def _shape(found: DeploymentDetail) -> str:
-    """Which parts its page has: those for one that is there, for one that has answered, and for one that can be given up."""
+    """Which parts its page has: those for one that is there, that has answered, that ends, and that can be given up."""
+    ends = "-ends" if found.state == "stopping" else ""
     left = "-left" if found.live and not found.has_worker else ""
-    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}{left}"
+    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}{ends}{left}"

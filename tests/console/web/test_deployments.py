@@ -107,6 +107,16 @@ def test_one_whose_host_is_gone_is_shown_silent_and_can_be_given_up(browser: Bro
     assert "/forget" in text
 
 
+def test_one_that_ends_says_so_once_and_offers_no_conversation(browser: BrowserMaker, database: Database) -> None:
+    add_one(database)
+    operator = browser("operator")
+    assert "/playground?with=aaaaaaaa" in operator.get("/deployments/aaaaaaaa").text
+    text = str(operator.submit("/deployments/aaaaaaaa/unload", {"idempotency_key": "once"}).text)  # type: ignore[attr-defined]
+    assert text.count("It is being unloaded") == 1
+    assert "/playground?with=aaaaaaaa" not in text
+    assert operator.get("/deployments/aaaaaaaa/now?shape=live-known").headers["hx-refresh"] == "true"
+
+
 def test_what_follows_the_page_is_loaded_anew_only_when_its_shape_changes(browser: BrowserMaker, database: Database) -> None:
     add_one(database)
     viewer = browser("viewer")
