@@ -72,6 +72,30 @@ def test_a_page_shows_state_numbers_pages_programs_and_log_without_scripts(brows
     assert "from openai import OpenAI" in browser("operator").get("/deployments/aaaaaaaa?snippet=openai").text
 
 
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "says"),
+    [
+        ({"guard": "tags"}, {}, "tags"),
+        ({"guard": "tags"}, {"guard": "off"}, "off"),
+        ({"guard": "tags+content", "guard_sample": 0.25}, {}, "tags+content, 25.0% of full pages"),
+        ({"guard": "tags+content", "guard_sample": 0.25}, {"guard_sample": 0.5}, "tags+content, 50.0% of full pages"),
+        ({"guard": "tags"}, {"guard": "tags+content"}, "tags+content, 2.0% of full pages"),
+    ],
+)
+def test_what_it_runs_with_names_its_guard_and_writes_numbers_out(
+    browser: BrowserMaker, database: Database, recipe: dict[str, Any], overrides: dict[str, Any], says: str
+) -> None:
+    settings = {"engine_id": "0123456789abcdef", "name": "tiny", "overrides": {"kv_cache_tokens": 4096, **overrides}}
+    with database.writing() as session:
+        add_engine(session, manifest={"recipe": recipe})
+        add_deployment(session, settings=settings, openai=FRONT)
+        add_samples(session, running=1)
+    text = browser("viewer").get("/deployments/aaaaaaaa").text
+    assert f"<dt>Page guard</dt><dd>{says}</dd>" in text
+    assert "<dt>KV tokens</dt><dd>4,096</dd>" in text
+    assert 'data-one="request" data-many="requests"> request<' in text
+
+
 @pytest.mark.parametrize("state", ["failed", "dead", "stopped", "starting", "unready", "restarting", "stopping"])
 def test_every_state_is_shown_with_its_reason(browser: BrowserMaker, database: Database, state: str) -> None:
     ended = utc_now() if state in ("failed", "dead", "stopped") else None
