@@ -40,6 +40,11 @@ class Paged(BaseModel, Generic[T]):
         """How many there are; an empty list has one."""
         return max(1, -(-self.total // self.size))
 
+    @property
+    def is_beyond(self) -> bool:
+        """Whether a part behind the end was asked for, of a list that has any."""
+        return self.total > 0 and self.page > self.pages
+
 
 def paged_rows(session: Session, wanted: Select[*tuple[Any, ...]], page: PageOf) -> tuple[list[Any], int]:
     """The rows of one page of a query that has its order, and how many there are in all: two statements."""

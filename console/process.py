@@ -8,6 +8,7 @@ from roundhouse import __version__
 
 from .database.database import Database, shown_url
 from .database.schema import schema_state
+from .models_allowed import AllowedModels
 from .settings import ConsoleSettings
 
 __all__ = ["ProcessSettings", "process_settings"]
@@ -28,7 +29,7 @@ class ProcessSettings(BaseModel):
     proxies: tuple[str, ...]
     """Whose word is taken for where a request comes from."""
     model_folders: tuple[str, ...]
-    """Under which models may lie, beside those that lie in the home."""
+    """Under which models may lie."""
     worker_beside: bool
     """Whether it keeps a worker running on its own host."""
 
@@ -47,6 +48,6 @@ def process_settings(settings: ConsoleSettings, database: Database) -> ProcessSe
         listens_on=f"{settings.host}, port {settings.port or 'any'}",
         public_url=settings.public_url,
         proxies=settings.trusted_proxies,
-        model_folders=tuple(map(str, settings.model_folders)),
+        model_folders=tuple(map(str, AllowedModels(settings.model_folders, settings.home).folders)),
         worker_beside=settings.worker,
     )

@@ -47,6 +47,11 @@ class Placing:
         return tuple(each for each in self.candidates if each.plan.legal)
 
     @property
+    def planned_on(self) -> str | None:
+        """The host that the plan is for; None where no worker is alive, and it is for this machine."""
+        return next((each.host for each in self.candidates if each.plan is self.plan), None)
+
+    @property
     def host(self) -> str | None:
         """The host that gets the job: the first that may build it, where not all with the target may; None: whoever is free.
 

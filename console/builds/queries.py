@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,7 +13,7 @@ from roundhouse.build.recipe import Recipe
 from ..jobs.records import JobDetail
 from ..models import EngineRecord
 
-__all__ = ["BuiltEngine", "built_engine", "recipe_of"]
+__all__ = ["BuiltEngine", "built_engine", "built_manifest", "recipe_of"]
 
 
 class BuiltEngine(BaseModel):
@@ -41,6 +43,13 @@ def built_engine(session: Session, job: JobDetail) -> BuiltEngine | None:
     columns = [getattr(EngineRecord, name) for name in BuiltEngine.model_fields]
     row = session.execute(select(*columns).where(EngineRecord.id == job.engine_id)).one_or_none()
     return None if row is None else BuiltEngine.model_validate(row)
+
+
+def built_manifest(session: Session, job: JobDetail) -> dict[str, Any] | None:
+    """``engine.json`` of the engine that a build has made, in one statement; None where there is none."""
+    if job.kind != "build" or job.state != "succeeded" or job.engine_id is None:
+        return None
+    return session.scalar(select(EngineRecord.manifest).where(EngineRecord.id == job.engine_id))
 
 
 def recipe_of(job: JobDetail) -> Recipe | None:

@@ -32,6 +32,17 @@ class Foreseen(BaseModel):
     """Why it may not."""
     warning_hint: str | None = None
 
+    @property
+    def taken_bytes(self) -> int:
+        """Memory of the host that something else had when its worker started."""
+        return 0 if self.memory is None else max(0, self.memory.total_memory - self.memory.free_memory)
+
+    @property
+    def most_tokens(self) -> int | None:
+        """Tokens that one request can have at most where the pool holds less than the longest request; else None."""
+        run = self.settings
+        return run.kv.tokens if run is not None and run.kv.tokens < run.max_seq_len else None
+
 
 def foresee(manifest: dict[str, Any], overrides: Overrides, memory: Hardware | None) -> Foreseen:
     """Look ahead.

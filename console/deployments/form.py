@@ -16,6 +16,18 @@ __all__ = ["DeployForm"]
 _KEY_PREFIX = "rh-"
 _Typed = Annotated[str, Field(max_length=2000)]
 _PLACES = ("http", "grpc", "metrics", "openai")
+_AMOUNTS = {
+    "kv_cache_tokens": "write how many tokens, for example 4096",
+    "kv_cache_bytes": "write how many bytes, for example 1073741824",
+    "memory_fraction": "write which share, for example 0.5",
+}
+"""What is wanted beside each memory key, where that is no number."""
+_NO_NUMBER = {
+    "int_parsing": "write a whole number",
+    "int_parsing_size": "write a smaller number",
+    "float_parsing": "write a number",
+}
+"""By what pydantic calls the problem."""
 _REMOTE = ("triton_url", "triton_grpc", "triton_metrics", "control_header")
 
 
@@ -96,8 +108,16 @@ class DeployForm(BaseModel):
         try:
             return Overrides.model_validate(given), {}
         except ValidationError as error:
-            wrong = {str(each["loc"][0]): _words(each) for each in error.errors()}
-            return Overrides(), {"memory_value" if field == self.memory else field: words for field, words in wrong.items()}
+            return Overrides(), dict(self._override_wrong(each) for each in error.errors())
+
+    def _override_wrong(self, problem: Any) -> tuple[str, str]:
+        """The field that an override was typed into, and what is wrong with it."""
+        key = str(problem["loc"][0])
+        if key != self.memory:
+            return key, _words(problem)
+        if key not in _AMOUNTS:
+            return "memory", "choose one of these"
+        return "memory_value", _AMOUNTS[key] if problem["type"] in _NO_NUMBER else _words(problem)
 
     def _secrets(self, remote: bool) -> DeploymentSecrets:
         """A key that is asked for and not typed is drawn."""
@@ -107,6 +127,9 @@ class DeployForm(BaseModel):
 
 
 def _words(problem: Any) -> str:
+    """What is wrong with a field, for whoever typed it."""
+    if problem["type"] in _NO_NUMBER:
+        return _NO_NUMBER[problem["type"]]
     if problem["type"] == "string_pattern_mismatch":
         return "letters, digits, dots, dashes and underscores; a letter or digit first"
-    return str(problem["msg"]).removeprefix("Value error, ")
+    return str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")

@@ -45,10 +45,13 @@ def overview(session: Session, now: datetime | None = None) -> Overview:
 def _first_steps(session: Session) -> FirstSteps:
     built = select(Job.id).where(Job.kind == "build").exists()
     copy = select(EngineReplica.id).where(EngineReplica.engine_id == EngineRecord.id, EngineReplica.state == "present")
-    newest = select(EngineRecord.id).where(copy.exists()).order_by(EngineRecord.created_at.desc())
+    newest, name = (
+        select(column).where(copy.exists()).order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
+        for column in (EngineRecord.id, EngineRecord.name)
+    )
     has_engine, has_deployed = select(EngineRecord.id).exists(), select(Deployment.id).exists()
-    row = session.execute(select(built, has_engine, has_deployed, newest.limit(1).scalar_subquery())).one()
-    return FirstSteps(has_planned=row[0] or row[1], has_engine=row[1], has_deployed=row[2], engine_id=row[3])
+    planned, made, deployed, id_, called = session.execute(select(built, has_engine, has_deployed, newest, name)).one()
+    return FirstSteps(has_planned=planned or made, has_engine=made, has_deployed=deployed, engine_id=id_, engine_name=called)
 
 
 def _work(session: Session) -> tuple[WorkRow, ...]:

@@ -104,6 +104,8 @@ class FirstSteps(_Record):
     has_deployed: bool
     engine_id: str | None
     """The latest engine that a host has."""
+    engine_name: str | None
+    """What that one is called."""
 
     @property
     def are_done(self) -> bool:

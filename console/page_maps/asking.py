@@ -19,7 +19,7 @@ __all__ = ["ask_page_map"]
 _CONNECT_S, _WHOLE_S = 1.0, 3.0
 """Whoever looks is shown counts instead; a step that takes longer is no reason to let them wait."""
 _LARGEST = 32 * 2**20
-_ITS_PAGE = "Its page says how it is."
+_ITS_STATE = "Its state and its log say more."
 
 
 async def ask_page_map(upstream: Upstream) -> PageMap:
@@ -35,7 +35,7 @@ async def ask_page_map(upstream: Upstream) -> PageMap:
     except TimeoutError:
         raise ConflictError(f"{name} has not said it within {_WHOLE_S:.0f} s", hint="It speaks between two steps.") from None
     except httpx.HTTPError:
-        raise ConflictError(f"{name} does not answer at {upstream.url}", hint=_ITS_PAGE) from None
+        raise ConflictError(f"{name} does not answer at {upstream.url}", hint=_ITS_STATE) from None
     if status == HTTPStatus.OK:
         return _read(name, body)
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -44,7 +44,7 @@ async def ask_page_map(upstream: Upstream) -> PageMap:
     if status == HTTPStatus.NOT_FOUND:
         hint = "It may be older than this console; deploy it again."
         raise ConflictError(f"what answers at {upstream.url} does not tell it of {name}", hint=hint)
-    raise ConflictError(f"{name} cannot say it now: {_message(body) or f'status {status}'}", hint=_ITS_PAGE)
+    raise ConflictError(f"{name} cannot say it now: {_message(body) or f'status {status}'}", hint=_ITS_STATE)
 
 
 async def _get(upstream: Upstream) -> tuple[int, bytes]:

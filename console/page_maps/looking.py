@@ -52,7 +52,8 @@ async def look(database: Database, home: Home, deployment_id: str) -> Looked:
     try:
         return Looked(found, await ask_page_map(upstream), None)
     except ConflictError as error:
-        return Looked(found, None, error)
+        unloading = found.state == "stopping"  # its front goes first: that it does not answer is nothing to wonder about
+        return Looked(found, None, ConflictError(f"{found.name} is being unloaded") if unloading else error)
 
 
 async def pool_pages(database: Database, home: Home, deployment_id: str) -> PoolPages:

@@ -75,7 +75,7 @@ def find_upstream(session: Session, deployment_id: str, home: Home) -> Upstream:
     """
     found = session.get(Deployment, deployment_id)
     if found is None:
-        raise NotFoundError(f"there is no deployment {deployment_id}", hint="It was put away; choose another.")
+        raise NotFoundError(f"there is no deployment {deployment_id}", hint="Choose another.")
     if found.state not in LIVE_STATES:
         raise ConflictError(f"{found.name} is {found.state}", hint="Deploy it again, or choose another.")
     if found.endpoints is None:

@@ -23,6 +23,7 @@ __all__ = [
     "outline",
     "percent",
     "relative",
+    "sentence",
     "short_id",
 ]
 
@@ -35,6 +36,7 @@ _ERROR = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:[Ee]rror|[Ff]atal)\b|\b(?:[Ee]rror|panic):"
     r"|^Traceback \(|\w(?:Error|Exception)(?::|$)|^E\d{4} "
 )
+_WORD = re.compile(r"[^\W\d_]+(?=[\s,;]|$)")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b|^\s*[Ww]arning\b|\b[Ww]arning:|\wWarning:|^W\d{4} ")
 
 
@@ -129,6 +131,11 @@ def log_level(line: str) -> str:
     return "error" if _ERROR.search(line) else "warning" if _WARNING.search(line) else ""
 
 
+def sentence(text: str) -> str:
+    """A text that begins a sentence: its first letter is raised where that is of a plain word, never of an identifier."""
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
+
+
 def outline(value: object, most: int) -> str:
     """Any value as a text of at most so many characters; only the API tells all of a long one."""
     if isinstance(value, list | tuple):
@@ -151,6 +158,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "page_shapes": page_shapes,
     "percent": percent,
     "relative": relative,
+    "sentence": sentence,
     "short_id": short_id,
     "spark_line": spark_line,
     "stage_bars": stage_bars,

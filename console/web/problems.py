@@ -44,13 +44,15 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> Response:
+        if not _is_program(request) and all(each["loc"][0] == "path" for each in error.errors()):
+            return problem_response(request, 404, _no_page(request), None)  # an id that none can have
         fields = tuple(FieldProblem(field=".".join(map(str, each["loc"][1:])), problem=each["msg"]) for each in error.errors())
         text = "; ".join(f"{each.field}: {each.problem}" if each.field else each.problem for each in fields)
         return problem_response(request, 422, text, None, fields=fields)
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
-        text = f"there is no page {request.url.path}" if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
+        text = _no_page(request) if error.status_code == HTTPStatus.NOT_FOUND else str(error.detail)
         response = problem_response(request, error.status_code, text, None)
         response.headers.update(error.headers or {})
         return response
@@ -114,6 +116,10 @@ def _who_sees_it(request: Request) -> tuple[Actor | None, Attention]:
             return actor, attention(session) if actor else Attention()
     except SQLAlchemyError:
         return None, Attention()
+
+
+def _no_page(request: Request) -> str:
+    return f"there is no page {request.url.path}"
 
 
 def _is_program(request: Request) -> bool:

@@ -3,6 +3,9 @@ import { grouped, written } from "./formats.js";
 import { once } from "./once.js";
 import { listen } from "./stream.js";
 
+// Between ticks of counts: nobody counts half a request.
+const WHOLE_STEPS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+
 export function start(root) {
   for (const element of once(root, "[data-chart]", "chart")) begin(element);
 }
@@ -60,23 +63,28 @@ class LiveChart {
         },
         axes: [
           { ...axis, size: 28, space: 64, values: (plot, ticks, index, space, step) => ticks.map((tick) => clock(tick, step < 60)) },
-          { ...axis, size: 56, values: (plot, ticks, index, space, step) => ticks.map((tick) => onAxis(kind, tick, step)) },
+          { ...axis, size: 56, ...(kind === "count" ? { incrs: WHOLE_STEPS } : {}), values: (plot, ticks, index, space, step) => ticks.map((tick) => onAxis(kind, tick, step)) },
         ],
         series: [
-          { label: "time", value: (plot, at) => (at === null ? "—" : clock(at, true)) },
+          { label: "time", value: (plot, at, row, index) => shown(this.told(at, row, index), (moment) => clock(moment, true)) },
           ...this.series.map(({ label, unit, kind: own, dash }, index) => ({
             label,
             stroke: colour(this.element, `series-${(index % 4) + 1}`),
             width: 1.5,
             dash: dash ? [6, 4] : undefined,
             points: { show: false },
-            value: (plot, value) => (value === null ? "—" : `${written(own, value)}${unit ? ` ${unit}` : ""}`),
+            value: (plot, value, row, index) => shown(this.told(value, row, index), (found) => `${written(own, found)}${unit ? ` ${unit}` : ""}`),
           })),
         ],
       },
       this.rows,
       this.element,
     );
+  }
+
+  // What the legend tells: the value under the pointer, and the latest while it is elsewhere.
+  told(value, row, index) {
+    return index === null || index === undefined ? this.rows[row].at(-1) : value;
   }
 
   add({ at, values }) {
@@ -90,6 +98,10 @@ class LiveChart {
   }
 }
 
+function shown(value, write) {
+  return value === null || value === undefined ? "—" : write(value);
+}
+
 function clock(at, seconds) {
   const options = { hour: "2-digit", minute: "2-digit", second: seconds ? "2-digit" : undefined, hourCycle: "h23" };
   return new Date(at * 1000).toLocaleTimeString("en-GB", options);
@@ -98,7 +110,9 @@ function clock(at, seconds) {
 // Ticks are all written alike, with the digits that tell one from the next.
 function onAxis(kind, tick, step) {
   if (kind !== undefined && kind !== "number" && kind !== "count") return written(kind, tick);
-  return grouped(tick, Math.max(0, -Math.floor(Math.log10(step))));
+  let digits = 0;
+  while (digits < 9 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+  return grouped(tick, digits);
 }
 
 // The style sheet knows the colour of either theme; an element that wears the class tells it.

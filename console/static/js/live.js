@@ -8,7 +8,10 @@ export function start(root) {
     listen(group.dataset.live, group, ({ values }) => {
       for (const element of group.querySelectorAll("[data-live-value]")) {
         const key = element.dataset.liveValue;
-        if (key in values) element.textContent = written(element.dataset.kind, values[key]);
+        if (!(key in values)) continue;
+        element.textContent = written(element.dataset.kind, values[key]);
+        const unit = element.nextElementSibling;
+        if (unit?.dataset.one) unit.textContent = ` ${values[key] === 1 ? unit.dataset.one : unit.dataset.many}`;
       }
     });
   }

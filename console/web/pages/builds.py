@@ -8,21 +8,23 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
+from roundhouse.build.planner.report import PlanReport
 from roundhouse.errors import RoundhouseError
 
 from ...builds.actions import ask_cancel, ask_retry
 from ...builds.filters import JobsWanted
 from ...builds.placing import place
-from ...builds.queries import built_engine, recipe_of
+from ...builds.queries import built_engine, built_manifest, recipe_of
 from ...builds.stages import shown_stages
 from ...builds.words import KIND_NAMES, STATES, job_title
+from ...engines.manifest_view import GpuMemory, view_of
 from ...jobs.queries import count_by_state, job_detail, list_jobs, log_lines
 from ...jobs.records import JobDetail
 from ...jobs.waiting import why_waiting
 from ...paging import PageOf
 from ...plans.form import PlanForm
 from ...plans.recipe_text import recipe_text
-from ...plans.shown import shown_plan
+from ...plans.shown import MemoryOf, shown_plan
 from ..api.asked import JobId
 from ..page import ListPage, Page
 from ..rendering import redirect
@@ -126,13 +128,25 @@ def _live(session: Session, found: JobDetail, number: int, *, chosen: bool) -> d
 
 
 def _beside(request: Request, session: Session, found: JobDetail) -> dict[str, Any]:
-    """A build's recipe and plan; the plan is missing where it cannot be made here any more."""
+    """A build's recipe and plan: the plan of the engine that it made; before there is one, the plan as it would be now.
+
+    The plan is missing where it cannot be read, or cannot be made here any more.
+    """
     recipe = recipe_of(found)
     if recipe is None:
-        return {"yaml": "", "plan_query": "", "shown": None}
+        return {"yaml": "", "plan_query": "", "plan": None}
     form = PlanForm.of(recipe)
+    beside: dict[str, Any] = {"yaml": recipe_text(recipe), "plan_query": form.query, "plan": None}
+    if (manifest := built_manifest(session, found)) is not None:
+        view = view_of(manifest)
+        return beside if view is None else beside | _plan(view.plan, view.memories, f"as built, for {view.plan.hardware.name}")
     try:
-        shown = shown_plan(place(session, recipe, state_of(request).models).plan, recipe, form)
+        placing = place(session, recipe, state_of(request).models)
     except RoundhouseError:
-        shown = None
-    return {"yaml": recipe_text(recipe), "plan_query": form.query, "shown": shown}
+        return beside
+    shown = shown_plan(placing.plan, recipe, form)
+    return beside | _plan(shown.report, shown.memory, f"as it would be planned now, on {placing.planned_on or 'this machine'}")
+
+
+def _plan(report: PlanReport, memories: tuple[GpuMemory, ...] | tuple[MemoryOf, ...], when: str) -> dict[str, Any]:
+    return {"plan": report, "memories": memories, "planned": when}

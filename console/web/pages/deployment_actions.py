@@ -32,7 +32,7 @@ def unload(
     """Ask for its end."""
     with state_of(request).database.writing() as session:
         ask_undeploy(session, actor, deployment_id, drain_s=drain_s, idempotency_key=idempotency_key or None)
-    return redirect(f"/deployments/{deployment_id}", flash="It is being unloaded.")
+    return redirect(f"/deployments/{deployment_id}")  # which says that it is being unloaded
 
 
 @router.post("/redeploy")

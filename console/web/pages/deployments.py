@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
 from ...access.secrets import new_secret
+from ...deployments.guarding import guard_of
 from ...deployments.listing import hosts_with_deployments, list_deployments, log_end
 from ...deployments.live import live_points
 from ...deployments.queries import deployment
@@ -68,6 +69,7 @@ def one(page: Page, session: Reading, deployment_id: str, snippet: Annotated[str
         latest=points[-1].values if points else None,
         points=points[:: -max(1, len(points) // _TABLE_ROWS)],
         log=log_end(session, deployment_id, _LOG_LINES),
+        guard=guard_of(session, found.engine_id, found.settings.overrides),
         snippets=programs,
         snippet=next((each for each in programs if each.name == snippet), programs[0] if programs else None),
         key_variable=KEY_VARIABLE,
@@ -102,6 +104,7 @@ def _now(session: Session, found: DeploymentDetail) -> dict[str, Any]:
 
 
 def _shape(found: DeploymentDetail) -> str:
-    """Which parts its page has: those for one that is there, for one that has answered, and for one that can be given up."""
+    """Which parts its page has: those for one that is there, that has answered, that ends, and that can be given up."""
+    ends = "-ends" if found.state == "stopping" else ""
     left = "-left" if found.live and not found.has_worker else ""
-    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}{left}"
+    return f"{'live' if found.live else 'ended'}-{'known' if found.endpoints else 'unknown'}{ends}{left}"

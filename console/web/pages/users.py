@@ -12,7 +12,7 @@ from ...access.accounts import hash_password
 from ...accounts.actions import add_user, change_role, end_logins, reset_password, revoke_token_of, set_enabled
 from ...accounts.queries import find_token, find_user, list_users, logins_of, tokens_of
 from ...accounts.records import UserFilter
-from ...errors import FieldError
+from ...errors import ConflictError, FieldError
 from ...models import Role
 from ...paging import PageOf
 from ..access_lists import RowId, UsersWanted
@@ -67,16 +67,23 @@ def user(page: Page, session: Reading, name: str) -> Response:
 @router.post("/{name}/role")
 def set_role(request: Request, actor: Admin, name: str, role: Annotated[Role, Form()]) -> Response:
     """Give it another role."""
-    with state_of(request).database.writing() as session:
-        change_role(session, actor, name, role)
-    return redirect(_path(name), f"{name} is {role} now.")
+    try:
+        with state_of(request).database.writing() as session:
+            change_role(session, actor, name, role)
+    except ConflictError as error:
+        return _refused(name, error)
+    own = name == actor.name and role != "admin"  # who now sees no accounts any more
+    return redirect("/" if own else _path(name), f"You are {role} now." if own else f"{name} is {role} now.")
 
 
 @router.post("/{name}/disable")
 def disable(request: Request, actor: Admin, name: str) -> Response:
     """Have it used no more."""
-    with state_of(request).database.writing() as session:
-        set_enabled(session, actor, name, enabled=False)
+    try:
+        with state_of(request).database.writing() as session:
+            set_enabled(session, actor, name, enabled=False)
+    except ConflictError as error:
+        return _refused(name, error)
     return redirect(_path(name), f"{name} can no longer log in, and its tokens do not work.")
 
 
@@ -141,6 +148,11 @@ def _one(page: PageMaker, session: Reading, name: str, status: int = 200, errors
     found = find_user(session, name)
     logins, tokens = logins_of(session, found.id), tokens_of(session, found.id)
     return page("users/user.html", status, user=found, logins=logins, tokens=tokens, errors=errors)
+
+
+def _refused(name: str, error: ConflictError) -> Response:
+    """Back to the account, with why nothing was done."""
+    return redirect(_path(name), f"{error.message}. {error.hint or ''}".strip(), "problem")
 
 
 def _path(name: str) -> str:

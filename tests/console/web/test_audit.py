@@ -67,8 +67,8 @@ def test_an_entry_has_an_address_of_its_own(browser: BrowserMaker, database: Dat
     assert "2026-02-28 12:00:00 UTC" in page
     assert "token ci" in page
     assert admin.get("/audit/999999").status_code == 404
-    assert admin.get("/audit/99999999999999999999").status_code == 422
-    assert admin.get("/audit/0").status_code == 422
+    assert admin.get("/audit/99999999999999999999").status_code == 404
+    assert admin.get("/audit/0").status_code == 404
 
 
 def test_a_page_takes_as_many_statements_whatever_is_on_it(browser: BrowserMaker, database: Database) -> None:

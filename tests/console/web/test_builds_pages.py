@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from browsing import Browser, BrowserMaker
 from building import add_engine, add_job, add_worker, make_model
+from built import add_built
 from counting import count_queries
 from sqlalchemy import func, select
 
@@ -223,7 +224,6 @@ def test_cancel_try_again_and_clone(ann: Browser, database: Database) -> None:
     assert "It is being ended" in said(submit(ann, f"/builds/{running}/cancel", follow=True).text)
     for missing in ("/builds/999", "/builds/999/live", "/builds/999/log.txt", "/builds/999/log/stream", "/builds/new?job=999"):
         assert ann.get(missing).status_code == 404
-    assert ann.get("/builds/0").status_code == ann.get("/builds/99999999999999999999").status_code == 422
 
 
 def test_the_log_resumes_where_the_browser_was(ann: Browser, database: Database) -> None:
@@ -292,3 +292,21 @@ def test_a_filter_that_is_none_is_named_and_hides_nothing(ann: Browser, address:
 def test_fields_of_a_filter_that_nobody_filled_in_do_not_matter(ann: Browser, address: str) -> None:
     fields = re.findall(r'<(?:input|select)[^>]* name="(\w+)"', ann.get(address).text)
     assert ann.get(address, params=dict.fromkeys([*fields, "state", "kind", "page"], "")).status_code == 200
+
+
+def test_a_build_shows_the_plan_of_what_it_made_and_says_where_it_is_planned_anew(ann: Browser, database: Database) -> None:
+    add_worker(database)
+    before = said(ann.get(f"/builds/{add_job(database, 'running')}").text)
+    assert "as it would be planned now, on forge" in before
+    with database.writing() as session:
+        made = add_built(session)
+    after = said(ann.get(f"/builds/{add_job(database, 'succeeded', engine_id=made.id)}").text)
+    assert f"as built, for {made.plan.hardware.name}" in after
+    assert f"Tokens in the cache {made.plan.kv_tokens:,}" in after
+    assert "planned now" not in after
+
+
+def test_a_build_whose_engine_cannot_be_read_shows_no_plan(ann: Browser, database: Database) -> None:
+    text = said(ann.get(f"/builds/{add_job(database, 'succeeded', engine_id=add_engine(database))}").text)
+    assert "Requests that fit" not in text
+    assert "Recipe" in text

@@ -72,6 +72,30 @@ def test_a_page_shows_state_numbers_pages_programs_and_log_without_scripts(brows
     assert "from openai import OpenAI" in browser("operator").get("/deployments/aaaaaaaa?snippet=openai").text
 
 
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "says"),
+    [
+        ({"guard": "tags"}, {}, "tags"),
+        ({"guard": "tags"}, {"guard": "off"}, "off"),
+        ({"guard": "tags+content", "guard_sample": 0.25}, {}, "tags+content, 25.0% of full pages"),
+        ({"guard": "tags+content", "guard_sample": 0.25}, {"guard_sample": 0.5}, "tags+content, 50.0% of full pages"),
+        ({"guard": "tags"}, {"guard": "tags+content"}, "tags+content, 2.0% of full pages"),
+    ],
+)
+def test_what_it_runs_with_names_its_guard_and_writes_numbers_out(
+    browser: BrowserMaker, database: Database, recipe: dict[str, Any], overrides: dict[str, Any], says: str
+) -> None:
+    settings = {"engine_id": "0123456789abcdef", "name": "tiny", "overrides": {"kv_cache_tokens": 4096, **overrides}}
+    with database.writing() as session:
+        add_engine(session, manifest={"recipe": recipe})
+        add_deployment(session, settings=settings, openai=FRONT)
+        add_samples(session, running=1)
+    text = browser("viewer").get("/deployments/aaaaaaaa").text
+    assert f"<dt>Page guard</dt><dd>{says}</dd>" in text
+    assert "<dt>KV tokens</dt><dd>4,096</dd>" in text
+    assert 'data-one="request" data-many="requests"> request<' in text
+
+
 @pytest.mark.parametrize("state", ["failed", "dead", "stopped", "starting", "unready", "restarting", "stopping"])
 def test_every_state_is_shown_with_its_reason(browser: BrowserMaker, database: Database, state: str) -> None:
     ended = utc_now() if state in ("failed", "dead", "stopped") else None
@@ -105,6 +129,16 @@ def test_one_whose_host_is_gone_is_shown_silent_and_can_be_given_up(browser: Bro
     text = operator.get("/deployments/aaaaaaaa").text
     assert "no worker of" in text
     assert "/forget" in text
+
+
+def test_one_that_ends_says_so_once_and_offers_no_conversation(browser: BrowserMaker, database: Database) -> None:
+    add_one(database)
+    operator = browser("operator")
+    assert "/playground?with=aaaaaaaa" in operator.get("/deployments/aaaaaaaa").text
+    text = str(operator.submit("/deployments/aaaaaaaa/unload", {"idempotency_key": "once"}).text)  # type: ignore[attr-defined]
+    assert text.count("It is being unloaded") == 1
+    assert "/playground?with=aaaaaaaa" not in text
+    assert operator.get("/deployments/aaaaaaaa/now?shape=live-known").headers["hx-refresh"] == "true"
 
 
 def test_what_follows_the_page_is_loaded_anew_only_when_its_shape_changes(browser: BrowserMaker, database: Database) -> None:
@@ -232,7 +266,11 @@ def test_a_deployment_is_asked_for_once_with_what_was_typed(browser: BrowserMake
         ({"kind": "remote"}, "needs the HTTP URL"),
         ({"memory": "memory_fraction", "memory_value": "2"}, "less than or equal to 1"),
         ({"memory_value": "4096"}, "choose what this number is"),
-        ({"max_batch_size": "many"}, "valid integer"),
+        ({"max_batch_size": "many"}, "write a whole number"),
+        ({"memory": "kv_cache_tokens"}, "How much</a>: write how many tokens, for example 4096"),
+        ({"memory": "kv_cache_tokens", "memory_value": "a few"}, "write how many tokens"),
+        ({"memory": "memory_fraction"}, "write which share, for example 0.5"),
+        ({"memory": "all_of_it", "memory_value": "1"}, "choose one of these"),
         ({"name": "tiny"}, "is served on"),
         ({"host": "nowhere"}, "has no live worker"),
         ({"engine": ""}, "choose an engine"),
@@ -268,6 +306,9 @@ def test_what_would_run_and_what_cannot_is_said_while_typing(
         return str(answer.text)  # type: ignore[attr-defined]
 
     assert "32 tokens in 2 pages" in check(memory="kv_cache_tokens", memory_value="32", page_tokens="16")
+    assert "at most 32 tokens in this pool; longer answers are cut" in check(memory="kv_cache_tokens", memory_value="32")
+    assert "longer answers are cut" not in check()
+    assert "<li>How much: write how many tokens, for example 4096</li>" in check(memory="kv_cache_tokens")
     assert "is above the model" in check(max_seq_len="1000000")
     assert "free memory" in check(memory="kv_cache_bytes", memory_value=str(2**50))
     assert "is served on" in check(name="tiny")

@@ -16,6 +16,7 @@ from roundhouse.console.web.formats import (
     number_text,
     percent,
     relative,
+    sentence,
     short_id,
 )
 
@@ -72,6 +73,25 @@ def test_measurements_have_about_three_digits(value: float, text: str) -> None:
 )
 def test_durations_are_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("there is no page", "There is no page"),
+        ("legal, but", "Legal, but"),
+        ("it", "It"),
+        ("état de choses", "État de choses"),
+        ("model.layers.*.mlp.gate_proj has", "model.layers.*.mlp.gate_proj has"),
+        ("max_seq_len 9 is", "max_seq_len 9 is"),
+        ("job_id: must be", "job_id: must be"),
+        ("page: must be", "page: must be"),
+        ("int4 is", "int4 is"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_and_an_identifier_stays_as_it_is(text: str, shown: str) -> None:
+    assert sentence(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -216,3 +216,29 @@ def test_forty_at_once_all_get_their_answer(browser: BrowserMaker, path: str) ->
     with ThreadPoolExecutor(40) as pool:
         assert set(pool.map(ask, range(40))) <= {303, 429}
     assert viewer.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "back"),
+    [
+        ("/builds/xyz", '<a class="button" href="/builds">Builds</a>'),
+        ("/builds/0", '<a class="button" href="/builds">Builds</a>'),
+        ("/builds/99999999999999999999/log.txt", '<a class="button" href="/builds">Builds</a>'),
+        ("/audit/xyz", '<a class="button" href="/audit">Audit</a>'),
+        ("/users/the-admin/tokens/xyz/revoke", '<a class="button" href="/users">Users</a>'),
+        ("/integrity/events/xyz", '<a class="button" href="/integrity">Integrity</a>'),
+        ("/integrity/drills/xyz", '<a class="button" href="/integrity">Integrity</a>'),
+        ("/engines/xyz", '<a class="button" href="/engines">Engines</a>'),
+    ],
+)
+def test_an_id_that_none_can_have_is_not_there_and_the_list_is_offered(browser: BrowserMaker, path: str, back: str) -> None:
+    answer = browser("admin").get(path)
+    assert answer.status_code == 404
+    assert "There is no" in answer.text
+    assert "Input should be" not in answer.text
+    assert back in answer.text
+
+
+def test_programs_are_told_which_part_of_an_address_cannot_be(browser: BrowserMaker) -> None:
+    answer = browser("admin").get("/api/v1/jobs/xyz")
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "job_id")

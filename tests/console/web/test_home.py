@@ -35,6 +35,16 @@ def test_a_newcomer_is_led_from_step_to_step(browser: BrowserMaker, database: Da
     assert '<a id="serving-aaaaaaaa" href="/deployments/aaaaaaaa">chat</a>' in text
 
 
+def test_where_nothing_is_served_any_more_the_newest_engine_is_offered(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_built(session)
+        add_deployment(session, engine_id=ID, state="stopped", ended_at=utc_now())
+    text = main_of(browser("operator"))
+    assert f'href="/engines/{ID}">tiny</a> is built.' in text
+    assert f'href="/deployments/new?engine={ID}">Deploy it</a>' in text
+    assert "/deployments/new" not in main_of(browser("viewer"))
+
+
 def test_a_viewer_is_offered_nothing_that_is_refused(browser: BrowserMaker, database: Database) -> None:
     with database.writing() as session:
         add_built(session)

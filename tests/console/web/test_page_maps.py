@@ -17,7 +17,7 @@ from fronts_made_up import MadeUpFront
 from roundhouse.build.home import Home
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import IntegrityRecord
+from roundhouse.console.models import Deployment, IntegrityRecord
 from roundhouse.serve.page_map import HeldBy, HoldingRequest, PageMap, PageRun
 
 REQUEST = "3f0c5b7e" * 4
@@ -114,6 +114,9 @@ def test_a_deployment_that_is_gone_or_not_there_yet_is_no_error(browser: Browser
         add_deployment(session, "cccccccc", state="stopped", name="old", ended_at=utc_now())
     viewer = browser("viewer")
     assert "tiny does not answer at http://127.0.0.1:1/v1" in followed(viewer)
+    with database.writing() as session:
+        session.get_one(Deployment, "aaaaaaaa").state = "stopping"
+    assert "tiny is being unloaded." in followed(viewer)
     assert "new is starting and does not answer yet" in followed(viewer, "/deployments/bbbbbbbb/pages")
     assert "old is stopped" in followed(viewer, "/deployments/cccccccc/pages")
     assert viewer.get("/deployments/nothing/pages").status_code == 404

@@ -119,8 +119,20 @@ def test_a_form_that_is_wrong_comes_back_with_what_was_typed(browser: BrowserMak
 
 def test_nothing_deployed_and_something_put_away_say_what_to_do(browser: BrowserMaker) -> None:
     operator = browser("operator")
-    assert 'href="/deployments/new"' in operator.get("/playground").text
-    assert "no deployment cccccccc any more" in operator.get("/playground?with=cccccccc").text
+    for path in ("/playground", "/playground?with=cccccccc"):
+        assert 'href="/deployments/new"' in operator.get(path).text
+    assert "There is no deployment cccccccc." in operator.get("/playground?with=cccccccc").text
+    assert "above" not in operator.get("/playground?with=cccccccc").text
+    assert "/deployments/new" not in browser("viewer").get("/playground").text
+
+
+def test_one_that_is_not_there_is_said_beside_those_that_are(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_deployment(session, openai="http://127.0.0.1:1/v1")
+    text = browser("operator").get("/playground?with=cccccccc").text
+    assert "There is no deployment cccccccc." in text
+    assert "Choose another one above." in text
+    assert "Nothing is deployed now" not in text
 
 
 def test_who_continues_texts_says_so(browser: BrowserMaker, database: Database) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from browsing import ORIGIN, BrowserMaker
 from sqlalchemy import select
@@ -101,3 +103,9 @@ def test_plans_cost_what_is_set_unless_they_say_otherwise(browser: BrowserMaker)
     assert cost in page
     assert "EUR per GPU h" in page
     assert admin.get(f"{plan}&price=2.5").text.count(cost) == page.count(cost)
+
+
+def test_the_model_folders_that_are_in_force_are_shown(browser: BrowserMaker, tmp_path: Path) -> None:
+    viewer = browser("viewer")
+    assert str(tmp_path / "home" / "models") in viewer.get("/settings").text
+    assert viewer.get("/api/v1/settings").json()["process"]["model_folders"] == [str(tmp_path / "home" / "models")]
