@@ -100,7 +100,7 @@ def revoke_token_of(session: Session, actor: Actor, name: str, token_id: int) ->
     user = _locked(session, name)
     token = session.scalar(select(ApiToken).where(ApiToken.id == token_id, ApiToken.user_id == user.id))
     if token is None:
-        raise NotFoundError(f"{user.name} has no token {token_id}")
+        raise NotFoundError(f"there is no token {token_id} of {user.name}")
     if token.revoked_at is None:
         revoke_token(token)
         audit(session, actor, "token.revoke", "token", str(token.id), name=token.name, owner=user.name)
@@ -120,5 +120,5 @@ def _require_another_admin(session: Session, user: User, what: str) -> None:
     there = session.scalars(admins).all()
     if user.id in there and len(there) == 1:
         raise ConflictError(
-            f"{user.name} is the only admin that can log in, and cannot {what}", hint="Make somebody else an admin first."
+            f"the only admin that can log in is {user.name}, who cannot {what}", hint="Make somebody else an admin first."
         )
