@@ -32,7 +32,7 @@ console: $(READY)
 	$(BIN)/roundhouse console
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)
 	$(BIN)/python tests/bench/run.py
