@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from ..database.base import utc_now
+from ..deployments.silence import was_silent
 from ..errors import NotFoundError
 from ..models import LIVE_STATES, Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job
 from ..paging import Paged, PageOf, paged_rows
@@ -144,10 +147,13 @@ def _deployments(session: Session, engine_id: str) -> tuple[EngineDeployment, ..
     live = case((Deployment.state.in_(LIVE_STATES), 0), else_=1)
     wanted = select(Deployment).where(Deployment.engine_id == engine_id).order_by(live, Deployment.created_at.desc())
     found = session.scalars(wanted.limit(_MOST_RELATED))
-    names = [name for name in EngineDeployment.model_fields if name != "is_live"]
-    return tuple(
-        EngineDeployment(**{name: getattr(each, name) for name in names}, is_live=each.state in LIVE_STATES) for each in found
-    )
+    now = utc_now()
+    return tuple(_deployment(each, now) for each in found)
+
+
+def _deployment(row: Deployment, now: datetime) -> EngineDeployment:
+    fields = {name: getattr(row, name) for name in EngineDeployment.model_fields if hasattr(row, name)}
+    return EngineDeployment(**fields, is_live=row.state in LIVE_STATES, silent=was_silent(row, now))
 
 
 def _siblings(session: Session, engine_id: str, model: str, fingerprint: str | None) -> tuple[SiblingRow, ...]:

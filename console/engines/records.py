@@ -94,6 +94,13 @@ class EngineDeployment(_Record):
     created_at: datetime
     ended_at: datetime | None
     is_live: bool
+    silent: bool
+    """Whether its host has told nothing for a while: `state` is what was last known."""
+
+    @property
+    def shown_state(self) -> str:
+        """The word that pages show."""
+        return "silent" if self.silent else self.state
 
 
 class EngineRow(_Record):

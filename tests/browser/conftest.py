@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 from listening import complaints_of
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from real_console import RealConsole
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from real_console import PATIENCE_S, RealConsole
 from steps import CHROMIUM_ARGUMENTS, make_first_account
 from workshop import Workshop, workshop
 
 from roundhouse.build.home import Home
 from roundhouse.console.supervisor.folder import deployments_of
 from roundhouse.console.supervisor.process import stop
+
+expect.set_options(timeout=PATIENCE_S * 1000)  # nothing waits for so long that works, however busy the machine is
 
 
 @pytest.fixture(scope="module")

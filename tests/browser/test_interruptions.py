@@ -9,14 +9,12 @@ from pathlib import Path
 import psutil
 from playwright.sync_api import Browser, Page, expect
 from populated import add_worker
-from real_console import PATIENCE_S, wait_until
+from real_console import wait_until
 from sqlalchemy import select
 from workshop import BUILD_MS, Workshop, watched, workshop
 
 from roundhouse.console.jobs import NewJob, Worklist, enqueue
 from roundhouse.console.models import Worker
-
-PATIENCE_MS = PATIENCE_S * 1000
 
 
 def kill_worker(of: Workshop, job_id: int) -> None:
@@ -34,13 +32,13 @@ def kill_worker(of: Workshop, job_id: int) -> None:
 def test_a_build_whose_worker_is_killed_is_done_by_the_next(shared_workshop: Workshop, chromium: Browser) -> None:
     with shared_workshop.window(chromium, "operator") as page:
         job_id = shared_workshop.queue(page, "survivor")
-        expect(page.get_by_role("log")).to_contain_text("load:", timeout=PATIENCE_MS)
+        expect(page.get_by_role("log")).to_contain_text("load:")
         first = watched(page)
         kill_worker(shared_workshop, job_id)
         # Its lease runs out, the worker that the console has started meanwhile takes it, and the page comes to that by itself.
-        expect(page.locator("#job-live")).to_contain_text("attempt 2 of 2", timeout=PATIENCE_MS)
+        expect(page.locator("#job-live")).to_contain_text("attempt 2 of 2")
         attempts = page.get_by_role("navigation", name="Attempts")
-        expect(attempts.get_by_role("link", name="Attempt 2")).to_have_attribute("aria-current", "page", timeout=PATIENCE_MS)
+        expect(attempts.get_by_role("link", name="Attempt 2")).to_have_attribute("aria-current", "page")
         expect(page.locator("#page-chip")).to_have_text("succeeded", timeout=BUILD_MS)
         expect(page.get_by_role("log")).to_contain_text("publish:")
         attempts.get_by_role("link", name="Attempt 1").click()
@@ -64,7 +62,7 @@ def test_a_page_outlives_the_console_and_loses_no_line(chromium: Browser, tmp_pa
         say(4, 6)
         _shows(page, 6)
         of.console.stop(signal.SIGKILL)
-        expect(page.locator("[data-log-state]")).to_contain_text("connection lost", timeout=PATIENCE_MS)
+        expect(page.locator("[data-log-state]")).to_contain_text("connection lost")
         say(7, 9)  # workers go on without a console
         of.console.start()
         _shows(page, 9)
@@ -72,8 +70,8 @@ def test_a_page_outlives_the_console_and_loses_no_line(chromium: Browser, tmp_pa
         _shows(page, 12)
         expect(page.locator("[data-log-state]")).to_have_text("live")
         worklist.end(claim, "failed", error="it went wrong")
-        expect(page.locator("[data-log-state]")).to_have_text("ended", timeout=PATIENCE_MS)
-        expect(page.locator("#page-chip")).to_have_text("failed", timeout=PATIENCE_MS)
+        expect(page.locator("[data-log-state]")).to_have_text("ended")
+        expect(page.locator("#page-chip")).to_have_text("failed")
         page.reload()
         _shows(page, 12)
 
@@ -81,5 +79,5 @@ def test_a_page_outlives_the_console_and_loses_no_line(chromium: Browser, tmp_pa
 def _shows(page: Page, last: int) -> None:
     """The page comes to this line by itself, with each line before it there once and in order."""
     log = page.get_by_role("log")
-    expect(log).to_contain_text(re.compile(rf"line {last}$"), timeout=PATIENCE_MS)
+    expect(log).to_contain_text(re.compile(rf"line {last}$"))
     assert watched(page) == [(number, f"line {number}") for number in range(1, last + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from counting import count_queries
 from deployed import add_deployment
 from sqlalchemy import select
 
+from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import EngineRecord, EngineReplica, Job
 
@@ -131,6 +133,16 @@ def test_what_is_served_is_not_deleted(browser: BrowserMaker, filled: Database) 
     answer: Any = operator.submit(f"/engines/{ID}/delete", page=f"/engines/{ID}")
     assert answer.status_code == 409
     assert jobs(filled) == []
+
+
+def test_a_deployment_of_which_nobody_tells_is_not_called_ready(browser: BrowserMaker, filled: Database) -> None:
+    with filled.writing() as session:
+        add_deployment(session, engine_id=ID, name="chat", host="far-away").seen_at = utc_now() - timedelta(hours=1)
+    admin = browser("admin")
+    for page in (f"/engines/{ID}?tab=deployments", f"/engines/{ID}/delete"):
+        text = admin.get(page).text
+        assert "silent" in text, page
+        assert "ready" not in re.sub(r"<script.*?</script>", "", text.partition("<main")[2], flags=re.DOTALL), page
 
 
 def test_what_is_gone_keeps_its_page(browser: BrowserMaker, filled: Database) -> None:
