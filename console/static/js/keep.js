@@ -1,7 +1,9 @@
 // A part of the page that htmx puts in anew keeps what its reader did to the old one: focus, what is open, how far it is scrolled.
+// One in which a button is being pressed stays until it is let go, else the click would be lost: it comes again soon.
 const WORTH_KEEPING = "a[href], button, input, select, textarea, summary, [tabindex]";
 const kept = new Map();
 let listening = false;
+let pressed;
 
 export function start() {
   if (listening) return;
@@ -9,8 +11,13 @@ export function start() {
   for (const name of ["htmx:beforeSwap", "htmx:oobBeforeSwap"]) {
     document.addEventListener(name, (event) => {
       const { target } = event.detail;
-      if (target.id) kept.set(target.id, state(target));
+      if (pressed && target.contains(pressed) && comesAgain(event.detail.requestConfig?.elt)) event.detail.shouldSwap = false;
+      else if (target.id) kept.set(target.id, state(target));
     });
+  }
+  document.addEventListener("pointerdown", ({ target }) => (pressed = target), true);
+  for (const name of ["pointerup", "pointercancel"]) {
+    document.addEventListener(name, () => setTimeout(() => (pressed = undefined)), true); // after the click
   }
   document.addEventListener("htmx:afterSwap", () => {
     for (const [id, before] of kept) {
@@ -19,6 +26,10 @@ export function start() {
     }
     kept.clear();
   });
+}
+
+function comesAgain(asking) {
+  return asking?.getAttribute("hx-trigger")?.includes("every");
 }
 
 function state(part) {
