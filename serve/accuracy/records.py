@@ -1,0 +1,112 @@
+"""What an evaluation writes down: schema 1, documented in docs/accuracy.md."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ..benchmark.records import Environment, Subject
+from ..history.reader import RecordState
+
+__all__ = [
+    "Difference",
+    "Evaluation",
+    "EvaluationHeader",
+    "GateResult",
+    "Item",
+    "Suite",
+    "TaskScore",
+]
+
+Suite = Literal["roundhouse", "lm-eval"]
+"""``roundhouse``: shipped with this package, under names of its own; ``lm-eval``: lm-evaluation-harness' public tasks."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Item(_Record):
+    """One question, and what came of it."""
+
+    task: str
+    number: int
+    """From 0, the same question for every subject."""
+    score: float
+    """0 or 1 for right and wrong; for likelihoods, log-probability of the item in nats."""
+    base_score: float | None = None
+    """The base's, for the same question."""
+    tokens: int | None = None
+    """Of an item whose score is a log-probability."""
+    asked: str
+    """The question, shortened."""
+    answered: str
+    wanted: str | None
+
+
+class Difference(_Record):
+    """Subject minus base over the same items, paired, with a 95 % interval."""
+
+    base: float
+    value: float
+    low: float
+    high: float
+
+
+class TaskScore(_Record):
+    """What a task came to."""
+
+    task: str
+    suite: Suite
+    metric: str
+    """``accuracy``, ``perplexity``, ``agreement``, …"""
+    higher_is_better: bool
+    is_share: bool
+    """Whether it is a share from 0 to 1, told in points of 100, and so falls under the gate."""
+    value: float
+    stderr: float | None
+    items: int
+    difference: Difference | None = None
+    seconds: float
+    note: str | None = None
+    """What a reader must know: shots, template, subset."""
+
+
+class GateResult(_Record):
+    """Whether no task is further down than allowed, beyond noise."""
+
+    state: Literal["passed", "failed", "not measured"]
+    limit_points: float
+    reasons: tuple[str, ...]
+    """Sentences: what failed, or why it was not measured."""
+
+
+class EvaluationHeader(_Record):
+    """``header.json`` of an evaluation."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    began_at: datetime
+    subject: Subject
+    base: Subject | None
+    """What it is compared with."""
+    tasks: tuple[str, ...]
+    limit: int | None
+    """Items of each task at most."""
+    seed: int
+    gate_points: float
+    command: str
+    environment: Environment
+
+
+class Evaluation(_Record):
+    """An evaluation as it is read."""
+
+    header: EvaluationHeader
+    state: RecordState
+    ended_at: datetime | None
+    problem: str | None
+    scores: tuple[TaskScore, ...]
+    gate: GateResult

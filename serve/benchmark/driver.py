@@ -1,0 +1,110 @@
+"""What a benchmark is made of: a wish (what to measure), a driver (what makes the load), and whoever watches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..settings import Overrides
+from .measuring import MeasuredRequest
+from .records import Driver, TokensFrom
+from .workload import Workload
+
+__all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "Watcher"]
+
+
+class BenchmarkWish(BaseModel):
+    """What to measure. A job's payload holds it, and the command line makes one of its options."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    engine: str | None = None
+    """Folder, id or name of an engine of this home; served for the time of the benchmark unless ``url`` says where it is."""
+    url: str | None = None
+    """Base URL of an OpenAI-compatible endpoint, with or without ``/v1``."""
+    model: str | None = None
+    """The model's name at the endpoint; None takes the only one there is."""
+    tokenizer: str | None = None
+    """Folder of the tokenizer of an endpoint's model, for prompts of an exact length; None: an approximate one."""
+    metrics: str | None = None
+    """URL of Triton's metrics of a deployment of ours, for what the engine counts; None where there are none."""
+    api_key_variable: str | None = None
+    """Name of the environment variable with the endpoint's key: the key itself is written nowhere."""
+    server: str | None = None
+    """What serves an external endpoint, in words, for the history."""
+    driver: Driver = "aiperf"
+    workload: Workload = Workload()
+    concurrencies: tuple[int, ...] = (1, 8, 16, 32, 64)
+    repeats: int = Field(default=3, ge=1, le=100)
+    prefill_lengths: tuple[int, ...] = ()
+    """Prompt lengths at which prefill is measured apart."""
+    seed: int = 0
+    request_timeout_s: float = Field(default=600.0, gt=0)
+    overrides: Overrides = Overrides()
+    """Of the engine's recipe, where it is served for the benchmark."""
+
+
+@dataclass(frozen=True)
+class PointWish:
+    """What a driver is to measure: a workload at one concurrency, once."""
+
+    workload: Workload
+    concurrency: int
+    requests: int
+    seed: int
+    """Differs between points, so that no prompt comes twice."""
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a driver saw."""
+
+    requests: Sequence[MeasuredRequest]
+    tokens_from: TokensFrom
+    files: Sequence[tuple[str, Path]] = field(default_factory=tuple)
+    """Raw files: name, and where they are until the driver is asked again or closed."""
+
+
+class LoadDriver(Protocol):
+    """Makes the load. As a context manager it is ready on entry and leaves nothing on exit."""
+
+    name: Driver
+    version: str | None
+
+    def measure(self, wish: PointWish, stop: threading.Event) -> Measured:
+        """Send the requests and wait for them.
+
+        Raises:
+            ServeError: the load could not be made, which says nothing of the subject.
+            BenchmarkStoppedError: ``stop`` was set.
+        """
+        ...
+
+
+class Watcher(Protocol):
+    """Hears how a benchmark goes: a terminal, a job."""
+
+    stopping: threading.Event
+    """Set when it is to end."""
+
+    def began(self, folder: Path) -> None:
+        """A run's folder is there."""
+        ...
+
+    def stage(self, name: str, what: str) -> None:
+        """A part begins: its name in a word, and what it does in words."""
+        ...
+
+    def progress(self, fraction: float) -> None:
+        """How much of the part under way is done, from 0 to 1."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Something that a reader of the log wants to know."""
+        ...

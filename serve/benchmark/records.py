@@ -1,0 +1,270 @@
+"""What a benchmark writes down: schema 1, documented in docs/benchmark-schema.md. Times are seconds, sizes bytes, dates UTC.
+
+A run is a header, points (one concurrency in one repeat), prefill points (one prompt length in one repeat) and live samples.
+Whatever measured it, the definitions are the same: requests that failed or were cancelled are counted apart and are in no
+latency, and tokens are the server's own count where it gives one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from roundhouse.build.hardware import Hardware
+
+from ..history.reader import RecordState
+from .workload import Workload
+
+__all__ = [
+    "NOISY_CORES",
+    "SCHEMA_VERSION",
+    "Benchmark",
+    "BenchmarkHeader",
+    "Driver",
+    "EngineCounts",
+    "Environment",
+    "GpuUse",
+    "LiveSample",
+    "Percentiles",
+    "Point",
+    "PrefillPoint",
+    "Subject",
+    "TokensFrom",
+]
+
+SCHEMA_VERSION: Literal[1] = 1
+NOISY_CORES = 0.2
+"""When other processes keep more than this busy, a point says little about what was measured."""
+
+Driver = Literal["aiperf", "loop", "vllm"]
+"""Who made the load: aiperf over HTTP; ``loop``: the bare engine loop in a process of the benchmark's; ``vllm``: vLLM's serve
+benchmark, whose result files can be imported."""
+TokensFrom = Literal["usage", "engine", "client"]
+"""Who counted tokens: the server's usage, the engine itself, or the client with a tokenizer of its own."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Percentiles(_Record):
+    """A latency in seconds over completed requests, interpolated linearly between neighbours."""
+
+    mean: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    count: int | None = None
+    """Requests that it is of; None where an imported file does not say."""
+
+
+class EngineCounts(_Record):
+    """What the engine counted during a point, from its metrics; only engines of ours tell it."""
+
+    kv_pages: int
+    """Of the whole pool."""
+    kv_pages_used_mean: float
+    kv_pages_used_most: int
+    running_most: int
+    waiting_most: int
+    prompt_tokens: int
+    cached_tokens: int
+    """Of these: not computed, because the prefix cache had them."""
+    steps: int
+    preemptions: int
+    tag_checks: int
+    tag_mismatches: int
+    content_checks: int
+    content_mismatches: int
+
+
+class GpuUse(_Record):
+    """What NVML said of one GPU during a point."""
+
+    index: int
+    name: str
+    memory_used_most: int
+    energy_j: float | None
+    """None where the GPU does not count it."""
+    utilization_mean: float | None
+    """From 0 to 1."""
+
+
+class Point(_Record):
+    """One concurrency, measured once."""
+
+    concurrency: int
+    repeat: int
+    """From 0."""
+    began_at: datetime
+    duration_s: float
+    """From the first request's start to the last one's end."""
+    completed: int
+    failed: dict[str, int] = Field(default_factory=dict)
+    """Requests that failed, by kind of error."""
+    cancelled: int = 0
+    """Requests that the workload cancelled on purpose."""
+    input_tokens: int
+    """Of completed requests."""
+    output_tokens: int
+    """Of completed requests."""
+    tokens_from: TokensFrom
+    ttft: Percentiles | None
+    """To the first token; None where nobody could see it."""
+    inter_token: Percentiles | None
+    """Of each request: (end - first token) / (output tokens - 1)."""
+    end_to_end: Percentiles | None
+    """None when no request completed."""
+    engine: EngineCounts | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    other_cores: float | None = None
+    """Cores that processes other than the benchmark and what it measures kept busy; None where that cannot be known."""
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Of all requests together."""
+        return self.output_tokens / self.duration_s
+
+    @property
+    def input_tokens_per_s(self) -> float:
+        """Of all requests together."""
+        return self.input_tokens / self.duration_s
+
+    @property
+    def total_tokens_per_s(self) -> float:
+        """Input and output."""
+        return self.input_tokens_per_s + self.output_tokens_per_s
+
+    @property
+    def requests_per_s(self) -> float:
+        """Completed ones."""
+        return self.completed / self.duration_s
+
+    @property
+    def failures(self) -> int:
+        """Of every kind."""
+        return sum(self.failed.values())
+
+    @property
+    def noisy(self) -> bool:
+        """Whether others took so much of the machine that this may not be the subject's speed."""
+        return self.other_cores is not None and self.other_cores > NOISY_CORES
+
+
+class PrefillPoint(_Record):
+    """Prompts of one length, one at a time, each with a single token of answer; measured once."""
+
+    input_tokens: int
+    """Of each prompt."""
+    repeat: int
+    began_at: datetime
+    requests: int
+    ttft: Percentiles
+    other_cores: float | None = None
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Prompt tokens over the median time to the first token."""
+        return self.input_tokens / self.ttft.p50
+
+    @property
+    def noisy(self) -> bool:
+        """As :attr:`Point.noisy`."""
+        return self.other_cores is not None and self.other_cores > NOISY_CORES
+
+
+class LiveSample(_Record):
+    """A moment while it runs, about one a second."""
+
+    at_s: float
+    """Since the run began."""
+    stage: str
+    """What is being measured, in words: ``8 at once, repeat 2``."""
+    output_tokens_per_s: float | None
+    running: int | None
+    waiting: int | None
+    kv_pages_used: int | None
+    completed: int | None
+    """Requests, since the run began."""
+
+
+class Subject(_Record):
+    """What was measured: an engine of ours, or any OpenAI-compatible endpoint."""
+
+    kind: Literal["engine", "endpoint"]
+    name: str
+    """The engine's, or the model's as the endpoint calls it."""
+    model: str
+    """What it was made from, where that is known, else the model's name."""
+    url: str | None = None
+    """Base URL that was asked, without secrets; None for the bare loop."""
+    engine_id: str | None = None
+    manifest: dict[str, Any] | None = None
+    """``engine.json``."""
+    settings: dict[str, Any] | None = None
+    """What the engine process ran with: :class:`~roundhouse.serve.settings.EngineSettings`."""
+    server: str | None = None
+    """What serves an external endpoint, as told by whoever measured: ``vLLM 0.32 on 8×H200``."""
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The recipe's keys; empty for what was not built here."""
+        recipe: dict[str, Any] = (self.manifest or {}).get("recipe", {})
+        return recipe
+
+
+class Environment(_Record):
+    """Where it was measured."""
+
+    host: str
+    hardware: Hardware | None
+    """Of what was measured; None for an endpoint elsewhere."""
+    gpus: tuple[str, ...] = ()
+    driver: str | None = None
+    """NVIDIA's, where there is one."""
+    versions: dict[str, str]
+    """Of packages that matter to speed."""
+    idle_cores: float | None = None
+    """Cores that other processes kept busy just before."""
+
+
+class BenchmarkHeader(_Record):
+    """``header.json`` of a run."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: str
+    began_at: datetime
+    driver: Driver
+    driver_version: str | None
+    imported_from: str | None = None
+    """Name of the file that it was read from; None when it was measured here."""
+    subject: Subject
+    workload: Workload
+    concurrencies: tuple[int, ...]
+    repeats: int
+    prefill_lengths: tuple[int, ...] = ()
+    seed: int
+    command: str
+    """Measures it again. Holds no secrets."""
+    environment: Environment
+    session: str | None = None
+    """Runs that were measured by turns, repeat by repeat, share one."""
+
+
+class Benchmark(_Record):
+    """A run as it is read."""
+
+    header: BenchmarkHeader
+    state: RecordState
+    ended_at: datetime | None
+    problem: str | None
+    points: tuple[Point, ...]
+    prefill: tuple[PrefillPoint, ...]
+
+    @property
+    def id(self) -> str:
+        """12 hex digits."""
+        return self.header.id

@@ -1,0 +1,130 @@
+"""Reading the folder of a record, also while it is being written or after whoever wrote it was killed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from roundhouse.errors import ServeError
+
+__all__ = [
+    "END",
+    "HEADER",
+    "LOCK",
+    "EndState",
+    "RecordEnd",
+    "RecordState",
+    "is_held",
+    "read_end",
+    "read_header",
+    "read_lines",
+    "state_of",
+]
+
+HEADER, END, LOCK = "header.json", "end.json", "lock"
+
+EndState = Literal["finished", "failed", "cancelled"]
+RecordState = Literal["running", "finished", "failed", "cancelled", "interrupted"]
+"""``interrupted``: whoever measured is gone without a word."""
+
+Line = TypeVar("Line", bound=BaseModel)
+
+
+class RecordEnd(BaseModel):
+    """``end.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: EndState
+    at: datetime
+    """UTC."""
+    problem: str | None = None
+    """Why it failed, in a sentence."""
+
+
+def read_header(folder: Path, kind: type[Line]) -> Line:
+    """What a record is about.
+
+    Raises:
+        ServeError: there is no such record, or it is damaged or of another version.
+    """
+    path = folder / HEADER
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ServeError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ServeError(f"{path} is damaged or of another version of Roundhouse: {where}: {first['msg']}") from None
+
+
+def read_end(folder: Path) -> RecordEnd | None:
+    """How it ended; None while it goes on, and when it was interrupted.
+
+    Raises:
+        ServeError: what is there cannot be read.
+    """
+    path = folder / END
+    try:
+        return RecordEnd.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise ServeError(f"{path} cannot be read: {error}") from None
+
+
+def state_of(folder: Path) -> RecordState:
+    """What became of it."""
+    # The lock first: whoever lets go of it has written the end before.
+    held = is_held(folder)
+    end = read_end(folder)
+    if end is not None:
+        return end.state
+    return "running" if held else "interrupted"
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is measuring it now."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def read_lines(folder: Path, name: str, kind: type[Line], *, skip: int = 0) -> Iterator[Line]:
+    """What came of it under a name, oldest first. A last line that is not whole, of a killed process, is left out.
+
+    Args:
+        folder: of the record.
+        name: such as ``points``.
+        kind: what each line is.
+        skip: lines that are known already.
+
+    Raises:
+        ServeError: a whole line is not what it should be, or the file cannot be read.
+    """
+    path = folder / f"{name}.jsonl"
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines):
+                if number >= skip and line.endswith(b"\n"):
+                    yield kind.model_validate_json(line)
+    except FileNotFoundError:
+        return
+    except (OSError, ValidationError) as error:
+        raise ServeError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,103 @@
+"""Writing the folder of a record."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel
+
+from ..disk import writing
+from .raw import RawFiles
+from .reader import END, HEADER, LOCK, EndState, RecordEnd
+
+__all__ = ["RecordWriter"]
+
+
+class RecordWriter:
+    """Writes one record. As a context manager it is ended on exit: finished, cancelled (Ctrl-C) or failed, by what was raised.
+
+    Args:
+        folder: of the record; its parent is made, itself it must not exist.
+        header: what is measured.
+
+    Raises:
+        ServeError: it cannot be written.
+    """
+
+    def __init__(self, folder: Path, header: BaseModel) -> None:
+        self.folder = folder
+        self._files: dict[str, int] = {}
+        making = folder.with_name(f".{folder.name}.new")
+        with writing("a record", folder.parent, variable="ROUNDHOUSE_HOME"):
+            making.mkdir(parents=True)
+            try:
+                _write_whole(making / HEADER, header)
+                self._lock = os.open(making / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                fcntl.flock(self._lock, fcntl.LOCK_EX)  # before anybody can see the folder
+                making.rename(folder)
+            except BaseException:
+                shutil.rmtree(making, ignore_errors=True)
+                raise
+        self.raw = RawFiles(folder / "raw")
+        """Files of whatever measures."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.end("finished")
+        elif isinstance(error, KeyboardInterrupt):
+            self.end("cancelled")
+        elif isinstance(error, Exception):
+            self.end("failed", getattr(error, "message", None) or f"{type(error).__name__}: {error}")
+        self.close()
+
+    def add(self, name: str, *lines: BaseModel, durable: bool = True) -> None:
+        """Write something down.
+
+        Args:
+            name: under which it is read again.
+            lines: what came of the measurement.
+            durable: whether to wait until it is on disk.
+
+        Raises:
+            ServeError: it cannot be written.
+        """
+        with writing("a record", self.folder, variable="ROUNDHOUSE_HOME"):
+            if name not in self._files:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                self._files[name] = os.open(self.folder / f"{name}.jsonl", flags, 0o644)
+            data = "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
+            while data:
+                data = data[os.write(self._files[name], data) :]
+            if durable:
+                os.fsync(self._files[name])
+
+    def end(self, state: EndState, problem: str | None = None) -> None:
+        """Say how it ended; what is said first holds."""
+        if not (self.folder / END).exists():
+            with writing("a record", self.folder, variable="ROUNDHOUSE_HOME"):
+                _write_whole(self.folder / END, RecordEnd(state=state, at=datetime.now(UTC), problem=problem))
+
+    def close(self) -> None:
+        """Let go of it. Without :meth:`end` it counts as interrupted. May be called twice."""
+        for descriptor in (*self._files.values(), self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._files, self._lock = {}, -1
+
+
+def _write_whole(path: Path, content: BaseModel) -> None:
+    """Write a file that others see whole or not at all."""
+    making = path.with_name(f".{path.name}.new")
+    with making.open("w", encoding="utf-8") as file:
+        file.write(content.model_dump_json(indent=1))
+        file.flush()
+        os.fsync(file.fileno())
+    making.rename(path)
