@@ -37,6 +37,7 @@ def test_the_public_error_tree_is_what_it_was() -> None:
     from roundhouse import errors
 
     assert set(errors.__all__) == {
+        "BenchmarkStoppedError",
         "BuildError",
         "EngineError",
         "ModelError",
