@@ -32,6 +32,7 @@ class RecordWriter:
     def __init__(self, folder: Path, header: BaseModel) -> None:
         self.folder = folder
         self._files: dict[str, int] = {}
+        self._lock = -1
         making = folder.with_name(f".{folder.name}.new")
         with writing("a record", folder.parent, variable="ROUNDHOUSE_HOME"):
             making.mkdir(parents=True)
@@ -41,6 +42,7 @@ class RecordWriter:
                 fcntl.flock(self._lock, fcntl.LOCK_EX)  # before anybody can see the folder
                 making.rename(folder)
             except BaseException:
+                self.close()
                 shutil.rmtree(making, ignore_errors=True)
                 raise
         self.raw = RawFiles(folder / "raw")

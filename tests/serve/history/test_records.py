@@ -1,0 +1,192 @@
+"""Folders of records: whole, growing, ended, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from roundhouse.errors import ServeError, UsageError
+from roundhouse.serve.history import RecordStore, read_end, read_header, read_lines, state_of
+from roundhouse.serve.history.raw import MOST_FILE_BYTES
+
+
+class About(BaseModel):
+    what: str
+
+
+class Number(BaseModel):
+    value: int
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RecordStore:
+    return RecordStore(tmp_path / "numbers", "number")
+
+
+def test_a_record_runs_until_it_is_ended(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        writer.add("numbers", Number(value=1))
+        writer.add("numbers", Number(value=2), Number(value=3))
+        assert state_of(writer.folder) == "running"
+        assert [each.value for each in read_lines(writer.folder, "numbers", Number)] == [1, 2, 3]
+    assert state_of(writer.folder) == "finished"
+    assert read_header(writer.folder, About).what == "counting"
+    assert [each.value for each in read_lines(writer.folder, "numbers", Number, skip=2)] == [3]
+
+
+def test_nothing_was_counted(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        pass
+    assert list(read_lines(writer.folder, "numbers", Number)) == []
+
+
+@pytest.mark.parametrize(
+    ("raised", "state", "problem"),
+    [
+        (KeyboardInterrupt(), "cancelled", None),
+        (ServeError("the server is gone", hint="start it"), "failed", "the server is gone"),
+        (ValueError("odd"), "failed", "ValueError: odd"),
+    ],
+)
+def test_what_is_raised_says_how_it_ended(store: RecordStore, raised: BaseException, state: str, problem: str | None) -> None:
+    def count() -> None:
+        with store.create("a1", About(what="counting")) as writer:
+            writer.add("numbers", Number(value=1))
+            raise raised
+
+    with pytest.raises(type(raised)):
+        count()
+    folder = store.find("a1")
+    end = read_end(folder)
+    assert end is not None
+    assert (end.state, end.problem, state_of(folder)) == (state, problem, state)
+    assert [each.value for each in read_lines(folder, "numbers", Number)] == [1]
+
+
+def test_what_is_said_first_holds(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        writer.end("failed", "no numbers left")
+    assert state_of(writer.folder) == "failed"
+
+
+def test_the_same_id_is_not_begun_twice(store: RecordStore) -> None:
+    with store.create("a1", About(what="first")):
+        pass
+    with pytest.raises(ServeError, match="numbers"):
+        store.create("a1", About(what="second"))
+    assert read_header(store.find("a1"), About).what == "first"
+    assert [each.name for each in store] == ["a1"]
+    assert [each.name for each in store.folder.iterdir()] == ["a1"]
+
+
+KILLED = """
+    import sys, time
+    from pathlib import Path
+    from pydantic import BaseModel
+    from roundhouse.serve.history import RecordStore
+
+    class About(BaseModel):
+        what: str
+
+    class Number(BaseModel):
+        value: int
+
+    store, id_, first = RecordStore(Path(sys.argv[1]), "number"), sys.argv[2], int(sys.argv[3])
+    writer = store.create(id_, About(what="killed"))
+    for value in range(first, first + 20):
+        writer.add("numbers", Number(value=value))
+    print("written", flush=True)
+    time.sleep(60)
+"""
+
+
+def start(store: RecordStore, id_: str, first: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(store.folder), id_, str(first)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_write_and_are_killed_and_nothing_is_lost(store: RecordStore) -> None:
+    writers = [start(store, "a1", 0), start(store, "b2", 100)]
+    try:
+        for each in writers:
+            assert each.stdout is not None
+            assert each.stdout.readline() == "written\n"
+        assert {state_of(folder) for folder in store} == {"running"}
+    finally:
+        for each in writers:
+            os.kill(each.pid, signal.SIGKILL)
+            each.communicate()
+    deadline = time.monotonic() + 20  # a killed process lets go of its lock when its last thread is gone
+    while "running" in {state_of(folder) for folder in store} and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert {state_of(folder) for folder in store} == {"interrupted"}
+    for id_, first in (("a1", 0), ("b2", 100)):
+        assert [each.value for each in read_lines(store.find(id_), "numbers", Number)] == list(range(first, first + 20))
+
+
+def test_half_a_last_line_is_left_out(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        writer.add("numbers", Number(value=1))
+    with (writer.folder / "numbers.jsonl").open("a") as lines:
+        lines.write('{"val')
+    assert [each.value for each in read_lines(writer.folder, "numbers", Number)] == [1]
+
+
+def test_a_damaged_line_is_named(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        writer.add("numbers", Number(value=1))
+    with (writer.folder / "numbers.jsonl").open("a") as lines:
+        lines.write('{"value": "many"}\n')
+    with pytest.raises(ServeError, match=r"numbers\.jsonl"):
+        list(read_lines(writer.folder, "numbers", Number))
+
+
+def test_a_header_of_another_kind_is_named(store: RecordStore) -> None:
+    with store.create("a1", Number(value=1)) as writer:
+        pass
+    with pytest.raises(ServeError, match=r"header\.json.*what"):
+        read_header(writer.folder, About)
+
+
+def test_records_are_found_by_what_people_type(store: RecordStore) -> None:
+    for number, id_ in enumerate(("aa11", "aa22", "bb33")):
+        with store.create(id_, About(what=id_)) as writer:
+            os.utime(writer.folder / "header.json", ns=(number * 10**9, number * 10**9))
+    assert [each.name for each in store] == ["bb33", "aa22", "aa11"]
+    assert store.find("latest").name == "bb33"
+    assert store.find("aa1").name == "aa11"
+    with pytest.raises(UsageError, match="several"):
+        store.find("aa")
+    with pytest.raises(UsageError, match="no number"):
+        store.find("cc")
+    with pytest.raises(UsageError, match="no number"):
+        store.find("")
+
+
+def test_a_removed_record_is_gone_and_a_running_one_stays(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        with pytest.raises(UsageError, match="being measured"):
+            store.remove(writer.folder)
+        assert list(store) == [writer.folder]
+    store.remove(writer.folder)
+    assert list(store) == []
+    assert list(store.folder.iterdir()) == []
+
+
+def test_raw_files_are_kept_packed_and_large_ones_are_named(store: RecordStore, tmp_path: Path) -> None:
+    small, large = tmp_path / "small.txt", tmp_path / "large.bin"
+    small.write_text("one two three " * 1000)
+    large.write_bytes(os.urandom(MOST_FILE_BYTES + 1))
+    with store.create("a1", About(what="counting")) as writer:
+        assert writer.raw.keep("8-0/small.txt", small)
+        assert not writer.raw.keep("8-0/large.bin", large)
+    assert [each.name for each in (writer.folder / "raw" / "8-0").iterdir()] == ["small.txt.gz"]
+    assert "8-0/large.bin" in (writer.folder / "raw" / "left-out.txt").read_text()
