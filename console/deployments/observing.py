@@ -9,11 +9,12 @@ from http import HTTPStatus
 
 import httpx
 
+from roundhouse.serve.triton.samples import Sample, sample_of
+
 from ..models import DeploymentState
 from ..playground.upstream import tls
 from ..supervisor.folder import DeploymentFolder, SupervisorState
 from ..supervisor.process import find
-from .samples import Sample, sample_of
 
 __all__ = ["GONE", "Observation", "observe"]
 

@@ -9,13 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
+from roundhouse.serve.triton.samples import Sample
+
 from ..database.base import utc_now
 from ..errors import NotFoundError
 from ..models import LIVE_STATES, Deployment, DeploymentLogLine, DeploymentSample, DeploymentState, EngineRecord
 from ..paging import Paged, PageOf, paged_rows
 from .recent import STILL_NOW, latest_rates
 from .records import DeploymentDetail, DeploymentRow, LogText, Rates, TimedSample
-from .samples import Sample
 from .settings import DeploymentSettings
 from .silence import has_worker
 

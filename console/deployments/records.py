@@ -7,8 +7,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from roundhouse.serve.triton.samples import Sample
+
 from ..models import LIVE_STATES, Deployment, DeploymentKind, DeploymentState
-from .samples import Sample
 from .settings import DeploymentSettings
 from .silence import was_silent
 

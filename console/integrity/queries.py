@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from roundhouse.serve.triton.samples import Sample
+
 from ..deployments.queries import latest_samples
-from ..deployments.samples import Sample
 from ..models import LIVE_STATES, Deployment, IntegrityRecord
 from ..paging import Paged, PageOf, paged_rows
 from .records import EventRow, IntegrityTotals, Verdict

@@ -71,7 +71,7 @@ class DeploymentSample(Base):
     deployment_id: Mapped[str] = mapped_column(ForeignKey("deployment.id", ondelete="CASCADE"), primary_key=True)
     at: Mapped[datetime] = mapped_column(primary_key=True)
     values: Mapped[dict[str, Any]]
-    """By short name: the fields of :class:`roundhouse.console.deployments.samples.Sample`."""
+    """By short name: the fields of :class:`roundhouse.serve.triton.samples.Sample`."""
 
 
 class DeploymentLogLine(Base):

@@ -20,7 +20,14 @@ _DAYS = timedelta(days=7)
 _A_DAY = timedelta(days=1)
 _MOST = 10
 """Of each sort."""
-_VERBS: dict[JobKind, str] = {"build": "Building", "verify": "Verifying", "remove": "Removing", "drill": "The drill on"}
+_VERBS: dict[JobKind, str] = {
+    "build": "Building",
+    "verify": "Verifying",
+    "remove": "Removing",
+    "drill": "The drill on",
+    "benchmark": "The benchmark of",
+    "evaluate": "The evaluation of",
+}
 
 
 def needs_attention(session: Session, workers: list[Worker], now: datetime) -> tuple[AttentionItem, ...]:

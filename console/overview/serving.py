@@ -9,9 +9,10 @@ from itertools import pairwise
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from roundhouse.serve.triton.samples import Sample
+
 from ..deployments.recent import STILL_NOW, latest_rates
 from ..deployments.records import Rates, TimedSample
-from ..deployments.samples import Sample
 from ..deployments.silence import was_silent
 from ..integrity.queries import totals_of
 from ..integrity.records import IntegrityTotals

@@ -18,7 +18,6 @@ from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.deployments.log_rows import add_lines
 from roundhouse.console.deployments.queries import DeploymentFilter, deployment, deployments, log_lines, samples
-from roundhouse.console.deployments.samples import Sample
 from roundhouse.console.deployments.settings import DeploymentSettings
 from roundhouse.console.deployments.snippets import snippets
 from roundhouse.console.errors import NotFoundError
@@ -26,6 +25,7 @@ from roundhouse.console.integrity.queries import EventFilter, events, totals, ve
 from roundhouse.console.integrity.records import EventRow
 from roundhouse.console.models import Deployment, DeploymentSample, DeploymentState, IntegrityRecord
 from roundhouse.console.paging import PageOf
+from roundhouse.serve.triton.samples import Sample
 
 NOW = utc_now()
 AT = {"http": "http://127.0.0.1:1", "grpc": "127.0.0.1:2", "openai": "http://127.0.0.1:3/v1", "metrics": "m", "chat": True}

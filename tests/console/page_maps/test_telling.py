@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.deployments.records import TimedSample
-from roundhouse.console.deployments.samples import Sample
 from roundhouse.console.errors import ConflictError
 from roundhouse.console.page_maps.cells import cells_of, counted_cells
 from roundhouse.console.page_maps.records import PoolPages
 from roundhouse.console.page_maps.telling import WORST, counted_pages, told_pages
 from roundhouse.serve.page_map import PAGE_STATES, HeldBy, HoldingRequest, PageMap, PageRun
+from roundhouse.serve.triton.samples import Sample
 
 MINE = HoldingRequest("3f0c5b7e" * 4, "mine")
 OTHER = HoldingRequest("77be01aa" * 4)

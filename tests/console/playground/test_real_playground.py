@@ -18,12 +18,12 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.console.access.sealing import Sealer
 from roundhouse.console.database.database import Database
-from roundhouse.console.deployments.samples import Sample, sample_of
 from roundhouse.console.playground.answering import Done, Words, answer
 from roundhouse.console.playground.question import Message, Parameters, Question
 from roundhouse.console.playground.upstream import Upstream
 from roundhouse.console.supervisor.process import find, stop
 from roundhouse.console.worker.kinds import deploy
+from roundhouse.serve.triton.samples import Sample, sample_of
 
 KEY = "only-those-who-have-it"
 

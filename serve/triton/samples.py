@@ -1,4 +1,4 @@
-"""What a deployment counts, read from Triton's metrics."""
+"""What an engine counts, read from Triton's metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from pydantic import BaseModel, ConfigDict
 
-from roundhouse.serve.triton import metrics as names
+from . import metrics as names
 
 __all__ = ["Sample", "sample_of"]
 

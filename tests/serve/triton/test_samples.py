@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from roundhouse.console.deployments.records import Rates, TimedSample
-from roundhouse.console.deployments.samples import Sample, sample_of
 from roundhouse.serve.triton.metrics import METRICS
+from roundhouse.serve.triton.samples import Sample, sample_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
