@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Any, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..settings import Overrides
 from .measuring import MeasuredRequest
 from .records import Driver, TokensFrom
 from .workload import Workload
 
-__all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "Watcher"]
+__all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "Watcher", "usual_seed"]
+
+_Count = Annotated[int, Field(ge=1)]
+
+
+def usual_seed(*, of_url: bool) -> int:
+    """The seed where nobody names one: 0, and one that nobody had before where a URL is asked.
+
+    A server that keeps running keeps its prefix cache as well: the prompts of the run before would be found there, and cost
+    nothing. An engine that is started for the benchmark has an empty one.
+    """
+    return secrets.randbelow(2**31) if of_url else 0
+
+
+def _usual_seed(fields: dict[str, Any]) -> int:
+    return usual_seed(of_url=fields.get("url") is not None)
 
 
 class BenchmarkWish(BaseModel):
@@ -39,14 +55,22 @@ class BenchmarkWish(BaseModel):
     """What serves an external endpoint, in words, for the history."""
     driver: Driver = "aiperf"
     workload: Workload = Workload()
-    concurrencies: tuple[int, ...] = (1, 8, 16, 32, 64)
+    concurrencies: tuple[_Count, ...] = Field(default=(1, 8, 16, 32, 64), min_length=1)
     repeats: int = Field(default=3, ge=1, le=100)
-    prefill_lengths: tuple[int, ...] = ()
+    prefill_lengths: tuple[_Count, ...] = ()
     """Prompt lengths at which prefill is measured apart."""
-    seed: int = 0
+    seed: int = Field(default_factory=_usual_seed)
+    """Of prompts and lengths; see :func:`usual_seed`."""
     request_timeout_s: float = Field(default=600.0, gt=0)
     overrides: Overrides = Overrides()
-    """Of the engine's recipe, where it is served for the benchmark."""
+    """Of the engine's recipe, where it is served for the benchmark; where ``url`` says where it is, what it is served with."""
+
+    @model_validator(mode="after")
+    def _nothing_twice(self) -> Self:
+        for numbers in (self.concurrencies, self.prefill_lengths):
+            if len(set(numbers)) < len(numbers):
+                raise ValueError(f"{', '.join(map(str, numbers))}: a number is there twice")
+        return self
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,9 @@ class Percentiles(_Record):
 
     mean: float
     p50: float
-    p90: float
-    p95: float
+    p90: float | None
+    """None where an imported file does not say; likewise :attr:`p95`."""
+    p95: float | None
     p99: float
     count: int | None = None
     """Requests that it is of; None where an imported file does not say."""
@@ -158,17 +159,30 @@ class PrefillPoint(_Record):
     """Prompts of one length, one at a time, each with a single token of answer; measured once."""
 
     input_tokens: int
-    """Of each prompt."""
+    """As asked for: repeats of one length share it."""
     repeat: int
     began_at: datetime
     requests: int
-    ttft: Percentiles
+    """That were answered."""
+    ttft: Percentiles | None
+    """None when no prompt was answered."""
     other_cores: float | None = None
+    measured_tokens: float | None = None
+    """That answered prompts really had: the median. None when none was answered, and where nobody counted."""
+    failed: dict[str, int] = Field(default_factory=dict)
+    """Requests that failed, by kind of error."""
+    engine: EngineCounts | None = None
+    gpus: tuple[GpuUse, ...] = ()
 
     @property
-    def tokens_per_s(self) -> float:
-        """Prompt tokens over the median time to the first token."""
-        return self.input_tokens / self.ttft.p50
+    def tokens_per_s(self) -> float | None:
+        """Tokens that prompts really had, over the median time to the first token; None when no prompt was answered."""
+        return None if self.ttft is None else (self.measured_tokens or self.input_tokens) / self.ttft.p50
+
+    @property
+    def failures(self) -> int:
+        """Of every kind."""
+        return sum(self.failed.values())
 
     @property
     def noisy(self) -> bool:
@@ -220,8 +234,9 @@ class Environment(_Record):
     """Where it was measured."""
 
     host: str
+    """Empty where an imported file does not say."""
     hardware: Hardware | None
-    """Of what was measured; None for an endpoint elsewhere."""
+    """Of what was measured: the GPU where an engine's target needs one, else the CPU. None where nobody knows a server's."""
     gpus: tuple[str, ...] = ()
     driver: str | None = None
     """NVIDIA's, where there is one."""
@@ -240,18 +255,27 @@ class BenchmarkHeader(_Record):
     driver: Driver
     driver_version: str | None
     imported_from: str | None = None
-    """Name of the file that it was read from; None when it was measured here."""
+    """Name of the file that it was read from, of the first where there were several; None when it was measured here."""
+    imported_sha256: tuple[str, ...] = ()
+    """Of each file that it was read from, so that none is imported twice."""
     subject: Subject
     workload: Workload
     concurrencies: tuple[int, ...]
     repeats: int
     prefill_lengths: tuple[int, ...] = ()
-    seed: int
+    seed: int | None
+    """None where an imported file does not say."""
     command: str
-    """Measures it again. Holds no secrets."""
+    """Measures it again. Holds no secrets. Empty where an imported file does not say."""
     environment: Environment
     session: str | None = None
     """Runs that were measured by turns, repeat by repeat, share one."""
+
+    @property
+    def ran_on(self) -> str | None:
+        """What it ran on in words: the device, else what was said of the server; None where neither is known."""
+        hardware = self.environment.hardware
+        return hardware.name if hardware else self.subject.server
 
 
 class Benchmark(_Record):

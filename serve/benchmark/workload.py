@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -40,7 +41,7 @@ class Workload(BaseModel):
     least_requests: int = Field(default=8, ge=1)
     """But no fewer than so many."""
     file: str | None = None
-    """Of conversations: the file's name."""
+    """Of conversations: the path of the file."""
     file_sha256: str | None = None
 
     @model_validator(mode="after")
@@ -65,7 +66,7 @@ class Workload(BaseModel):
     def words(self) -> str:
         """In a few words, for tables: ``128 in, 64 out``."""
         if self.kind == "conversations":
-            told = f"conversations of {self.file}, {self.output_tokens} out"
+            told = f"conversations of {Path(self.file or '').name}, {_length(self.output_tokens, self.output_spread)} out"
         else:
             told = f"{_length(self.input_tokens, self.input_spread)} in, {_length(self.output_tokens, self.output_spread)} out"
         if self.prefix_tokens:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -20,6 +21,7 @@ __all__ = [
     "EndState",
     "RecordEnd",
     "RecordState",
+    "began_at",
     "is_held",
     "read_end",
     "read_header",
@@ -34,6 +36,11 @@ RecordState = Literal["running", "finished", "failed", "cancelled", "interrupted
 """``interrupted``: whoever measured is gone without a word."""
 
 Line = TypeVar("Line", bound=BaseModel)
+
+
+_BEGAN = re.compile(rb'^ "began_at": "([^"]+)"', re.MULTILINE)
+_BEGINNING = 4096
+"""Bytes of a header that are looked through: a manifest makes some of them long, and begins later."""
 
 
 class RecordEnd(BaseModel):
@@ -63,6 +70,22 @@ def read_header(folder: Path, kind: type[Line]) -> Line:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ServeError(f"{path} is damaged or of another version of Roundhouse: {where}: {first['msg']}") from None
+
+
+def began_at(folder: Path) -> datetime | None:
+    """When what a record is about was measured, UTC; by the header's file where that does not say. None without a header."""
+    path = folder / HEADER
+    try:
+        with path.open("rb") as header:
+            told = _BEGAN.search(header.read(_BEGINNING))
+            written = datetime.fromtimestamp(os.fstat(header.fileno()).st_mtime, UTC)
+    except OSError:
+        return None
+    try:
+        found = written if told is None else datetime.fromisoformat(told[1].decode())
+    except ValueError:
+        return written
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def read_end(folder: Path) -> RecordEnd | None:

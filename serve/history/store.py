@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +13,14 @@ from pydantic import BaseModel
 
 from roundhouse.errors import UsageError
 
-from .reader import HEADER, state_of
-from .writer import RecordWriter
+from .reader import began_at, is_held, state_of
+from .writer import MAKING, RecordWriter
 
 __all__ = ["RecordStore", "new_id"]
+
+_REMOVED = ".removed"
+_MAKING_S = 60.0
+"""A folder that is being made has its lock long before."""
 
 
 def new_id() -> str:
@@ -35,18 +41,20 @@ class RecordStore:
         self._what = what
 
     def create(self, id_: str, header: BaseModel) -> RecordWriter:
-        """Begin a record.
+        """Begin a record. What killed processes left of theirs goes on the way.
 
         Raises:
             ServeError: it cannot be written.
         """
+        self._sweep()
         return RecordWriter(self.folder / id_, header)
 
     def __iter__(self) -> Iterator[Path]:
-        """The folder of every record, the newest first by when it was begun."""
+        """The folder of every record, the newest first by when it was measured, wherever that was."""
         if self.folder.is_dir():
-            there = [each for each in self.folder.iterdir() if each.name[0] != "." and (each / HEADER).is_file()]
-            yield from sorted(there, key=lambda each: (each / HEADER).stat().st_mtime_ns, reverse=True)
+            found = ((began_at(each), each) for each in self.folder.iterdir() if each.name[0] != ".")
+            there = [(began, each) for began, each in found if began is not None]
+            yield from (each for _, each in sorted(there, reverse=True))
 
     def find(self, wanted: str) -> Path:
         """The folder of a record, by its id, the beginning of one, or ``latest``.
@@ -68,13 +76,24 @@ class RecordStore:
         raise UsageError(f"no {self._what} is called {wanted!r}", hint=hint)
 
     def remove(self, folder: Path) -> None:
-        """Delete a record with its raw files. It leaves the list at once, and then the disk.
+        """Delete a record with its raw files. It leaves the list at once, and then the disk. One that is gone already stays so.
 
         Raises:
             UsageError: it is being measured.
         """
         if state_of(folder) == "running":
             raise UsageError(f"{self._what} {folder.name} is being measured", hint="Stop it first.")
-        gone = folder.with_name(f".{folder.name}.removed")
-        folder.rename(gone)
+        gone = folder.with_name(f".{folder.name}{_REMOVED}")
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what was on its way out, and what was being made by processes that are no more."""
+        for left in self.folder.glob(f".*{_REMOVED}"):
+            shutil.rmtree(left, ignore_errors=True)
+        for left in self.folder.glob(f".*{MAKING}"):
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - left.stat().st_mtime > _MAKING_S and not is_held(left):
+                    shutil.rmtree(left, ignore_errors=True)

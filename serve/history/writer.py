@@ -15,7 +15,10 @@ from ..disk import writing
 from .raw import RawFiles
 from .reader import END, HEADER, LOCK, EndState, RecordEnd
 
-__all__ = ["RecordWriter"]
+__all__ = ["MAKING", "RecordWriter"]
+
+MAKING = ".new"
+"""Ends the name of a folder that nobody can see yet."""
 
 
 class RecordWriter:
@@ -33,13 +36,13 @@ class RecordWriter:
         self.folder = folder
         self._files: dict[str, int] = {}
         self._lock = -1
-        making = folder.with_name(f".{folder.name}.new")
+        making = folder.with_name(f".{folder.name}{MAKING}")
         with writing("a record", folder.parent, variable="ROUNDHOUSE_HOME"):
             making.mkdir(parents=True)
             try:
-                _write_whole(making / HEADER, header)
                 self._lock = os.open(making / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-                fcntl.flock(self._lock, fcntl.LOCK_EX)  # before anybody can see the folder
+                fcntl.flock(self._lock, fcntl.LOCK_EX)  # before anybody can see the folder, or take it for a leftover
+                _write_whole(making / HEADER, header)
                 making.rename(folder)
             except BaseException:
                 self.close()
@@ -81,11 +84,17 @@ class RecordWriter:
             if durable:
                 os.fsync(self._files[name])
 
-    def end(self, state: EndState, problem: str | None = None) -> None:
-        """Say how it ended; what is said first holds."""
+    def end(self, state: EndState, problem: str | None = None, *, at: datetime | None = None) -> None:
+        """Say how it ended; what is said first holds.
+
+        Args:
+            state: in a word.
+            problem: why it failed, in a sentence.
+            at: when, for a record that was measured elsewhere before; now when None.
+        """
         if not (self.folder / END).exists():
             with writing("a record", self.folder, variable="ROUNDHOUSE_HOME"):
-                _write_whole(self.folder / END, RecordEnd(state=state, at=datetime.now(UTC), problem=problem))
+                _write_whole(self.folder / END, RecordEnd(state=state, at=at or datetime.now(UTC), problem=problem))
 
     def close(self) -> None:
         """Let go of it. Without :meth:`end` it counts as interrupted. May be called twice."""

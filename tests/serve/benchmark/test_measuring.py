@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundhouse.serve.benchmark.measuring import MeasuredRequest, percentiles, point_of
-from roundhouse.serve.benchmark.records import Point
+from roundhouse.serve.benchmark.measuring import MeasuredRequest, percentiles, point_of, prefill_point_of
+from roundhouse.serve.benchmark.records import Point, PrefillPoint
 from roundhouse.serve.benchmark.workload import Workload
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -64,13 +64,39 @@ def test_a_point_of_nothing_is_none() -> None:
         point()
 
 
+def prefill(*requests: MeasuredRequest) -> PrefillPoint:
+    return prefill_point_of(requests, input_tokens=128, repeat=1, began_at=NOW)
+
+
+def test_prefill_is_as_fast_as_the_prompts_were_long() -> None:
+    it = prefill(done(0.0, 0.5, 0.5, 1, prompt=130), done(1.0, 1.5, 1.5, 1, prompt=150), done(2.0, 2.5, 2.5, 1, prompt=140))
+    assert (it.input_tokens, it.measured_tokens, it.requests, it.failed) == (128, 140, 3, {})
+    assert it.tokens_per_s == pytest.approx(140 / 0.5)
+
+
+def test_prompts_that_were_not_answered_are_counted_and_in_no_speed() -> None:
+    failed = MeasuredRequest("failed", 0.0, 9.0, error="timeout")
+    it = prefill(failed, done(0.0, 0.5, 0.5, 1, prompt=100), MeasuredRequest("completed", 0.0, 1.0))
+    assert (it.requests, it.measured_tokens, it.failed, it.failures) == (1, 100, {"timeout": 1, "no first token": 1}, 2)
+    nothing = prefill(failed, failed)
+    assert (nothing.requests, nothing.ttft, nothing.tokens_per_s, nothing.failed) == (0, None, None, {"timeout": 2})
+    with pytest.raises(ValueError, match="without requests"):
+        prefill()
+
+
+def test_where_nobody_counted_the_length_that_was_asked_for_stands() -> None:
+    assert prefill(done(0.0, 0.5, 0.5, 1, prompt=0)).tokens_per_s == pytest.approx(128 / 0.5)
+
+
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=200))
 def test_percentiles_are_numpys_and_in_order(values: list[float]) -> None:
     it = percentiles(values)
     assert it is not None
     assert it.count == len(values)
-    assert [it.p50, it.p90, it.p95, it.p99] == list(np.percentile(np.array(values), [50, 90, 95, 99]))
-    assert min(values) <= it.p50 <= it.p90 <= it.p95 <= it.p99 <= max(values)
+    found = [it.p50, it.p90, it.p95, it.p99]
+    assert found == pytest.approx(list(np.percentile(np.array(values), [50, 90, 95, 99])), rel=1e-9)
+    in_order = [min(values), *found, max(values)]
+    assert in_order == pytest.approx(sorted(in_order), rel=1e-9)
 
 
 def test_what_asks_the_same_has_the_same_key_whatever_it_is_called() -> None:
