@@ -1,0 +1,94 @@
+"""The JSON of runs: everything that was written down of them, read again by `check --baseline` and `import`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from roundhouse.errors import UsageError
+
+from ..records import Benchmark
+from ..store import POINTS, PREFILL, BenchmarkStore
+
+__all__ = ["EXPORT_SCHEMA", "ExportDocument", "is_export", "json_of", "read_export", "store_runs"]
+
+EXPORT_SCHEMA: Literal["roundhouse.benchmarks/1"] = "roundhouse.benchmarks/1"
+_ID = re.compile(r"[0-9a-f]{12}")
+
+
+class ExportDocument(BaseModel):
+    """A file of runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
+
+    schema_: Literal["roundhouse.benchmarks/1"] = Field(default=EXPORT_SCHEMA, alias="schema")
+    runs: tuple[Benchmark, ...]
+
+
+def json_of(runs: Sequence[Benchmark]) -> str:
+    """Runs as one JSON document."""
+    return ExportDocument(runs=tuple(runs)).model_dump_json(indent=1) + "\n"
+
+
+def is_export(path: Path) -> bool:
+    """Whether a file says that it is one of ours; false also where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return EXPORT_SCHEMA.rpartition("/")[0].encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def read_export(path: Path) -> list[Benchmark]:
+    """The runs of a file.
+
+    Raises:
+        UsageError: it cannot be read, or is not what `bench export --format json` writes.
+    """
+    try:
+        document = ExportDocument.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"{path} is not a file of {EXPORT_SCHEMA}: {where}: {first['msg']}",
+            hint="`roundhouse bench export RUN --format json` writes one.",
+        ) from None
+    for run in document.runs:
+        if not _ID.fullmatch(run.id):
+            raise UsageError(f"{path}: {run.id!r} is not the id of a run")
+    return list(document.runs)
+
+
+def store_runs(store: BenchmarkStore, path: Path) -> list[Benchmark]:
+    """Take the runs of a file into a home. Raw files and live samples are not in it.
+
+    Raises:
+        UsageError: the file is none, or a run is there already; then none of them is taken.
+        ServeError: it cannot be written.
+    """
+    runs = read_export(path)
+    there = {folder.name for folder in store.records}
+    if already := [run.id for run in runs if run.id in there]:
+        raise UsageError(f"already in this home: {', '.join(already)}", hint="Remove them first, or leave them as they are.")
+    return [_store(store, run, path.name) for run in runs]
+
+
+def _store(store: BenchmarkStore, run: Benchmark, file: str) -> Benchmark:
+    header = run.header.model_copy(update={"imported_from": run.header.imported_from or file})
+    writer = store.begin(header)
+    try:
+        writer.add(POINTS, *run.points)
+        writer.add(PREFILL, *run.prefill)
+        # What still ran when it was exported has no end here either: nobody will measure the rest.
+        if run.state in ("finished", "failed", "cancelled"):
+            writer.end(run.state, run.problem, at=run.ended_at)
+    finally:
+        writer.close()
+    return store.open(header.id)
