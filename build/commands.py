@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .command_options import HomeOption, JsonOption, home_at, print_json, progress_terminal
-from .planner.command import plan
+from .planner.command import MeasuredSource, plan
 from .recipe_options import GroupOption, KvOption, NameOption, SetOption, TargetOption, WeightsOption, recipe_for
 from .terminal import answer_console
 
@@ -23,9 +23,14 @@ _Source = Annotated[
 ]
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Mount this room's commands."""
-    app.command()(plan)
+def add_commands(app: typer.Typer, *, measured: MeasuredSource | None = None) -> None:
+    """Mount this room's commands.
+
+    Args:
+        app: of the command line.
+        measured: tells plans what was measured of their engines.
+    """
+    app.command(context_settings={"obj": measured})(plan)
     app.command()(build)
     app.add_typer(engines, name="engines")
 

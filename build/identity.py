@@ -11,7 +11,7 @@ from .memory import Arithmetic
 from .planner.plan import Plan
 from .recipe import Recipe
 
-__all__ = ["engine_id", "versions"]
+__all__ = ["SPEED_KEYS", "engine_id", "versions"]
 
 _BYTE_KEYS = (
     "target",
@@ -30,6 +30,8 @@ _BYTE_KEYS = (
     "target_options",
 )
 """Recipe keys that change what is written on the torch target; the others are defaults that `serve` may override."""
+SPEED_KEYS = tuple(key for key in _BYTE_KEYS if key not in ("seed", "role"))
+"""Of these, what decides how fast an engine is; its group size is decided by the plan."""
 
 _PACKAGES = ("nvidia-modelopt", "torch", "transformers", "safetensors")
 

@@ -13,9 +13,14 @@ __all__ = ["assumptions_of", "warnings_of"]
 _BASES = {
     "derived": "decode speeds are derived: what 80% of the memory bandwidth allows with no other cost, an upper bound; "
     "`plan --published` shows what engines made of it",
-    "fitted": "decode speeds are fitted to one measured run of this engine",
-    "measured": "decode speeds are measured",
+    "fitted": "decode speeds are fitted: the fixed time of a step is that of {run} of this engine at its lowest concurrency",
+    "measured": "decode speeds are measured in {run}: requests in flight over the median time between tokens, which above one "
+    "request has prompts of others in it",
 }
+_FITTED_BETWEEN = (
+    "decode speeds are fitted: the time of a step grows evenly with its requests between the concurrencies that {run} "
+    "measured; the memory's speed is not known, so nothing is said beyond them"
+)
 
 
 def warnings_of(fit: Fit) -> list[str]:
@@ -49,9 +54,15 @@ def assumptions_of(fit: Fit, inventory: Inventory, decode: Sequence[DecodeEstima
     if decode and fit.parallel.pipeline > 1:
         found.append("decode speeds: pipeline stages work on equal parts of the requests at once")
     if decode:
-        found += [_BASES[basis] for basis in dict.fromkeys(row.basis for row in decode)]
+        found += dict.fromkeys(_told(row, bandwidth_known=hardware.bandwidth is not None) for row in decode)
         found.append(f"decode speeds are for requests of {context:,} tokens; prefill is not predicted, only measured")
     return found
+
+
+def _told(row: DecodeEstimate, *, bandwidth_known: bool) -> str:
+    """Where a row is from."""
+    words = _BASES[row.basis] if bandwidth_known or row.basis != "fitted" else _FITTED_BETWEEN
+    return words.format(run=f"benchmark run {row.run}" if row.run else "one measured run")
 
 
 def _about_gpus(fit: Fit) -> list[str]:

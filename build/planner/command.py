@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from roundhouse.errors import UsageError
 
-from ..command_options import JsonOption, print_json
+from ..command_options import HomeOption, JsonOption, home_at, print_json
 from ..recipe_options import GroupOption, KvOption, SetOption, TargetOption, WeightsOption, recipe_for
 from ..terminal import answer_console
 
 if TYPE_CHECKING:
+    from ..home import Home
+    from .decode import MeasuredRun
     from .plan import Plan
 
-__all__ = ["plan"]
+__all__ = ["MeasuredSource", "plan"]
+
+MeasuredSource: TypeAlias = "Callable[[Home, Plan], Sequence[MeasuredRun]]"
+"""What a home has measured of the engine that a plan is of, on its hardware. Who mounts the command gives it as the context's
+``obj``: runs belong to a room above."""
 
 _Sources = Annotated[
     list[str] | None,
@@ -78,6 +85,7 @@ def plan(
         bool, typer.Option("--published", help="Instead of a plan: published numbers beside what the planner predicts.")
     ] = False,
     settings: SetOption = None,
+    home: HomeOption = None,
     json: JsonOption = False,
 ) -> None:
     """Say what a recipe will take, whether it is legal and what to expect, before anything is spent.
@@ -97,6 +105,7 @@ def plan(
     from .gpus import hardware_called
     from .plan import make_plan
 
+    measured: MeasuredSource = context.obj or _nothing_measured
     plans, names = [], []
     devices: list[str | None] = [*gpu] if gpu else [None]
     for source, device in product(sources, devices):
@@ -128,9 +137,14 @@ def plan(
             raise UsageError(f"--request-tokens {request_tokens:,} is above the {longest:,} that {source} can be long")
         hardware = hardware_called(device, recipe)
         names.append(f"{source} {hardware.name}" if gpu and len(gpu) > 1 else source)
-        plans.append(
-            make_plan(recipe, shape, inventory, hardware, request_tokens=request_tokens, price_per_gpu_hour=price_per_gpu_hour)
+        make = partial(
+            make_plan, recipe, shape, inventory, hardware, request_tokens=request_tokens, price_per_gpu_hour=price_per_gpu_hour
         )
+        made = make()
+        # What was measured is looked up by what the plan decided; only where there is something it is planned once more.
+        if rows := measured(home_at(home), made):
+            made = make(measured=rows)
+        plans.append(made)
     _check_price(price_per_gpu_hour, plans)
     if json:
         from .report import json_of
@@ -142,6 +156,10 @@ def plan(
         answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans, names))
     if not all(made.legal for made in plans):
         raise typer.Exit(3)
+
+
+def _nothing_measured(_home: Home, _plan: Plan) -> Sequence[MeasuredRun]:
+    return ()
 
 
 def _refuse_beside_published(context: typer.Context) -> None:

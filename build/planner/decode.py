@@ -3,8 +3,15 @@
     t = t0 + (dense + experts(b) + kv(b, context)) / (0.8 * bandwidth),   tokens/s = b / t
 
 per rank, with ``experts(b)`` the distinct experts that ``b`` tokens reach under uniform routing. ``t0``, everything that
-is not reading, is zero (an upper bound, *derived*) unless measured runs of the same engine tell it (*fitted*). Rows that
+is not reading, is zero (an upper bound, *derived*) unless a measured run of the same engine tells it (*fitted*). Rows that
 were measured are given as they were (*measured*).
+
+Where the bandwidth is not known, ``t = t0 + slope * b`` is fitted to what one run measured at two or more concurrencies, and
+is believed between the lowest and the highest of them (*fitted* as well).
+
+What is measured is requests in flight over the time between two tokens of one of them: decoding alone at one request, and
+above that with what prompts of the others took of the same steps. A run's output tokens over its duration would do for ``t0``
+only if prompts took no time.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import linear_regression
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -22,11 +30,24 @@ from .kv_layout import KvLayout
 from .scheme import Scheme
 from .sharding import Parallel, local_shape
 
-__all__ = ["CONCURRENCIES", "DecodeEstimate", "DecodeModel", "MeasuredRun", "StepBytes", "estimates", "price_per_million"]
+__all__ = [
+    "CONCURRENCIES",
+    "DecodeEstimate",
+    "DecodeModel",
+    "MeasuredRun",
+    "StepBytes",
+    "between_measured",
+    "estimates",
+    "measured_estimates",
+    "price_per_million",
+]
 
 CONCURRENCIES = (1, 8, 16, 32, 64)
 _REACHED_BANDWIDTH = 0.8
 """The part of a data sheet's bandwidth that kernels reach."""
+
+_NEAR = 0.1
+"""How far apart, as a part, two contexts are that count as one."""
 
 Basis = Literal["derived", "fitted", "measured"]
 
@@ -41,15 +62,26 @@ class DecodeEstimate(BaseModel):
     basis: Basis
     price_per_million_tokens: float | None = None
     """In the currency of the price given, or None without one."""
+    run: str | None = None
+    """Id of the benchmark run that it is measured in or fitted to; None for what is derived."""
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """One measured row of the same engine on the same hardware."""
+    """One measured row of the same engine on the same hardware.
+
+    ``tokens_per_s`` are of all requests together while they decode; ``context`` are the tokens that a request holds on average
+    meanwhile; ``run`` is the id of the benchmark run.
+    """
 
     concurrency: int
     tokens_per_s: float
     context: int
+    run: str | None = None
+
+    def speaks_for(self, context: float) -> bool:
+        """Whether it was measured at this context, or at one so near that the difference is lost in noise."""
+        return abs(self.context - context) <= _NEAR * context
 
 
 @dataclass(frozen=True)
@@ -148,13 +180,46 @@ def estimates(
 ) -> list[DecodeEstimate]:
     """One row for each concurrency: as measured where it was, fitted where another one was, else derived."""
     basis: Basis = "derived"
+    fitted_to = None
     if measured:
-        model = replace(model, t0=model.fit_t0(min(measured, key=lambda run: run.concurrency)))
-        basis = "fitted"
-    seen = {run.concurrency: run.tokens_per_s for run in measured if run.context == context}
+        alone = min(measured, key=lambda run: run.concurrency)  # what is not reading weighs most where there is least to read
+        model, basis, fitted_to = replace(model, t0=model.fit_t0(alone)), "fitted", alone.run
+    seen = {row.concurrency: row for row in measured_estimates(measured, context)}
     return [
-        DecodeEstimate(concurrency=n, tokens_per_s=seen[n], basis="measured")
+        seen[n]
         if n in seen
-        else DecodeEstimate(concurrency=n, tokens_per_s=model.tokens_per_s(n, context), basis=basis)
+        else DecodeEstimate(concurrency=n, tokens_per_s=model.tokens_per_s(n, context), basis=basis, run=fitted_to)
         for n in concurrencies
+    ]
+
+
+def between_measured(concurrencies: Iterable[int], context: int, measured: Iterable[MeasuredRun]) -> list[DecodeEstimate]:
+    """Rows where the bandwidth is not known: as measured where it was, and between two measured ones fitted to all of them.
+
+    The time of a step is taken to grow evenly with its requests (``t0 + slope * b``, least squares). Below the lowest and
+    above the highest measured concurrency nothing is said: nobody saw whether it goes on like that.
+
+    Args:
+        concurrencies: to be told besides the measured ones.
+        context: tokens that a request holds.
+        measured: of one run.
+    """
+    fitting = [row for row in measured if row.speaks_for(context)]
+    rows = {row.concurrency: row for row in measured_estimates(fitting, context)}
+    if len(rows) < 2:
+        return list(rows.values())
+    line = linear_regression([row.concurrency for row in fitting], [row.concurrency / row.tokens_per_s for row in fitting])
+    for n in concurrencies:
+        step_s = line.intercept + line.slope * n
+        if n not in rows and min(rows) < n < max(rows) and step_s > 0:
+            rows[n] = DecodeEstimate(concurrency=n, tokens_per_s=n / step_s, basis="fitted", run=fitting[0].run)
+    return [rows[n] for n in sorted(rows)]
+
+
+def measured_estimates(measured: Iterable[MeasuredRun], context: int) -> list[DecodeEstimate]:
+    """The rows that speak for this context, as they were measured."""
+    return [
+        DecodeEstimate(concurrency=row.concurrency, tokens_per_s=row.tokens_per_s, basis="measured", run=row.run)
+        for row in sorted(measured, key=lambda row: row.concurrency)
+        if row.speaks_for(context)
     ]

@@ -12,7 +12,7 @@ from ..hardware import Hardware
 from ..models.parameters import Inventory, Parameter
 from ..models.shape import ModelShape
 from ..recipe import Recipe
-from .decode import CONCURRENCIES, DecodeEstimate, DecodeModel, MeasuredRun, estimates, price_per_million
+from .decode import CONCURRENCIES, DecodeEstimate, DecodeModel, MeasuredRun, between_measured, estimates, price_per_million
 from .divisibility import nearest_ranks
 from .kv_budget import KvBudget, kv_budget
 from .kv_layout import KvDtype, KvLayout, layout_for
@@ -206,12 +206,21 @@ def memory_problems(fit: Fit) -> list[Problem]:
 
 
 def decode_rows(fit: Fit, context: int, price: float | None, measured: Sequence[MeasuredRun]) -> list[DecodeEstimate]:
-    """Decode speed at the usual concurrencies that find room in pool and batch, and at the most that do.
+    """Decode speed at the usual and the measured concurrencies that find room in pool and batch, and at the most that do.
 
-    No rows where the speed of the memory is not known.
+    Where the speed of the memory is not known nothing is derived: there are rows of what was measured, and fitted ones between.
     """
+    rows = _decode_rows(fit, context, measured)
+    if price is None:
+        return rows
+    prices = [price_per_million(price, fit.parallel.gpus, row.tokens_per_s) for row in rows]
+    return [row.model_copy(update={"price_per_million_tokens": each}) for row, each in zip(rows, prices, strict=True)]
+
+
+def _decode_rows(fit: Fit, context: int, measured: Sequence[MeasuredRun]) -> list[DecodeEstimate]:
+    most = min(fit.requests_that_fit(context), fit.recipe.max_batch_size)
     if fit.hardware.bandwidth is None:
-        return []
+        return [row for row in between_measured((*CONCURRENCIES, most), context, measured) if row.concurrency <= most]
     model = DecodeModel(
         parameters=(*(p for p in fit.parameters if p.part != "absorbed" and not p.mtp), *runtime_copies(fit.shape, "both")),
         scheme=fit.held,
@@ -220,13 +229,8 @@ def decode_rows(fit: Fit, context: int, price: float | None, measured: Sequence[
         layout=_layout(fit.recipe, fit.shape, fit.parallel, range(fit.shape.layers)),
         bandwidth=fit.hardware.bandwidth,
     )
-    most = min(fit.requests_that_fit(context), fit.recipe.max_batch_size)
-    usual = [n for n in CONCURRENCIES if n <= most]
-    rows = estimates(model, sorted({*usual, most} - {0}), context, measured)
-    if price is None:
-        return rows
-    prices = [price_per_million(price, fit.parallel.gpus, row.tokens_per_s) for row in rows]
-    return [row.model_copy(update={"price_per_million_tokens": each}) for row, each in zip(rows, prices, strict=True)]
+    told = {*CONCURRENCIES, *(row.concurrency for row in measured if row.speaks_for(context)), most}
+    return estimates(model, sorted(n for n in told if 0 < n <= most), context, measured)
 
 
 def _layout(recipe: Recipe, shape: ModelShape, parallel: Parallel, layers: range, dtype: KvDtype | None = None) -> KvLayout:

@@ -15,7 +15,7 @@ from roundhouse.errors import UsageError
 from ..hardware import Hardware, this_machine
 from ..recipe import Recipe
 
-__all__ = ["gpu_names", "hardware_called", "local_gpu"]
+__all__ = ["gpu_names", "hardware_called", "hardware_here", "local_gpu", "same_device"]
 
 _TAKEN_BY_DRIVER = round(2.31 * 2**30)
 """Bytes that driver and context take before anything is loaded: the difference logged once on an H200."""
@@ -38,8 +38,7 @@ def hardware_called(name: str | None, recipe: Recipe | None = None) -> Hardware:
         UsageError: no GPU, or more than one, is called like this; or this machine has none.
     """
     if name is None:
-        needs_gpu = recipe is not None and recipe.target != "torch"
-        return (local_gpu() if needs_gpu else None) or this_machine()
+        return (hardware_here(recipe) if recipe is not None else None) or this_machine()
     wanted = name.strip().lower()
     if wanted == "cpu":
         return this_machine()
@@ -82,6 +81,11 @@ def _planned(name: str) -> Hardware:
     )
 
 
+def hardware_here(recipe: Recipe) -> Hardware | None:
+    """What an engine of this recipe runs on here: the CPU, or the GPU where its target needs one; None when there is none."""
+    return this_machine() if recipe.target == "torch" else local_gpu()
+
+
 def local_gpu() -> Hardware | None:
     """The first NVIDIA GPU of this machine as ``nvidia-smi`` shows it, with what the table knows of it, or None."""
     command = shutil.which("nvidia-smi")
@@ -105,6 +109,15 @@ def local_gpu() -> Hardware | None:
         compute_capability=capability,
         bandwidth=known.get("bandwidth_bytes_per_s"),
     )
+
+
+def same_device(one: Hardware, other: Hardware) -> bool:
+    """Whether two are the same kind of device, be one of them called as the table does and the other as the machine does."""
+    return (one.kind, one.cores, _table_name(one.name)) == (other.kind, other.cores, _table_name(other.name))
+
+
+def _table_name(name: str) -> str:
+    return next((known for known, gpu in _table().items() if name in gpu["smi_names"]), name)
 
 
 @cache

@@ -112,12 +112,14 @@ def make_plan(
         hardware: one device of the deployment.
         request_tokens: how long requests are; ``max_seq_len`` when None.
         price_per_gpu_hour: in any currency; decode rows then carry a price.
-        measured: decode rows of the same engine on the same hardware, from the history.
+        measured: decode rows of the same engine on the same hardware, from the history. Without ``request_tokens`` decode
+            speed is then told for requests as they were measured.
     """
     judged = judge(recipe, shape, inventory, hardware, request_tokens)
     recipe, fit, group = judged.fit.recipe, judged.fit, judged.group
     stages, layout, kv = fit.stages(), fit.layout, fit.budget
-    decode_context = min(request_tokens or _USUAL_CONTEXT, fit.max_seq_len)
+    usual = measured[0].context if measured else _USUAL_CONTEXT
+    decode_context = min(request_tokens or usual, fit.max_seq_len)
     decode = decode_rows(fit, decode_context, price_per_gpu_hour, measured)
     return Plan(
         recipe=recipe,

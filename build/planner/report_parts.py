@@ -163,6 +163,8 @@ class DecodeReport(Report):
     """`derived` from memory bandwidth (an upper bound), `fitted` to a measured row of the same engine, or `measured`."""
     price_per_million_tokens: float | None
     """Cost of a million output tokens, in the currency of the price per GPU and hour; null when none was given."""
+    run: str | None
+    """Id of the benchmark run that it was measured in or is fitted to; null for what is derived."""
 
 
 class ProblemReport(Report):

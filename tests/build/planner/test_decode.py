@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_checkpoint import TINY
 
 from roundhouse.build.models.config import shape_from_config
 from roundhouse.build.models.inventory import inventory_from_shape
-from roundhouse.build.planner.decode import DecodeModel, MeasuredRun, price_per_million
+from roundhouse.build.planner.decode import CONCURRENCIES, DecodeModel, MeasuredRun, between_measured, price_per_million
 from roundhouse.build.planner.formats import BF16
 from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.build.planner.kv_layout import layout_for
@@ -31,9 +33,9 @@ def model(config: dict[str, Any] | None = None, **parallel: Any) -> DecodeModel:
 
 def plan(*, gpu: str = "h200", measured: tuple[MeasuredRun, ...] = (), price: float | None = None, **recipe: Any) -> Plan:
     shape = shape_from_config(TINY, stored_dtype=None)
-    given = recipe_from({"model": "m", "target": "torch", "weights": "bf16", "max_batch_size": 64, **recipe})
+    wanted = recipe_from({"model": "m", "target": "torch", "weights": "bf16", "max_batch_size": 64, **recipe})
     return make_plan(
-        given, shape, inventory_from_shape(shape), hardware_called(gpu), measured=measured, price_per_gpu_hour=price
+        wanted, shape, inventory_from_shape(shape), hardware_called(gpu), measured=measured, price_per_gpu_hour=price
     )
 
 
@@ -111,6 +113,77 @@ def test_a_fit_reproduces_what_it_was_fitted_to() -> None:
 def test_a_run_faster_than_the_bound_does_not_make_time_negative() -> None:
     dense = model()
     assert dense.fit_t0(MeasuredRun(concurrency=1, tokens_per_s=1e9, context=1)) == 0
+
+
+def test_the_run_is_named_in_every_row_and_in_what_is_taken_for_granted() -> None:
+    made = plan(measured=(MeasuredRun(8, 1000.0, 200, run="0123456789ab"),))
+    assert made.decode_context == 200
+    assert [row.basis for row in made.decode] == ["fitted", "measured", "fitted", "fitted", "fitted"]
+    assert {row.run for row in made.decode} == {"0123456789ab"}
+    assert sum("benchmark run 0123456789ab" in text for text in made.assumptions) == 2
+    assert {row.run for row in plan().decode} == {None}
+
+
+def test_a_measured_row_speaks_for_requests_of_about_its_length() -> None:
+    wanted = recipe_from({"model": "m", "target": "torch", "weights": "bf16", "max_batch_size": 64})
+    shape = shape_from_config(TINY, stored_dtype=None)
+    runs = (MeasuredRun(3, 1000.0, 200, run="r"),)
+    for tokens, bases in ((210, {3: "measured"}), (400, {})):
+        made = make_plan(
+            wanted, shape, inventory_from_shape(shape), hardware_called("h200"), request_tokens=tokens, measured=runs
+        )
+        assert made.decode_context == tokens
+        assert {row.concurrency: row.basis for row in made.decode if row.basis != "fitted"} == bases
+
+
+def test_the_fixed_time_is_that_of_the_lowest_concurrency() -> None:
+    runs = (MeasuredRun(16, 9000.0, 200), MeasuredRun(1, 500.0, 200))
+    alone = plan(measured=runs[1:])
+    both = {row.concurrency: row for row in plan(measured=runs).decode}
+    assert [row.tokens_per_s for row in alone.decode if row.concurrency == 32] == [both[32].tokens_per_s]
+    assert (both[16].basis, both[16].tokens_per_s) == ("measured", 9000.0)
+
+
+def steps(t0: float, slope: float, *concurrencies: int) -> tuple[MeasuredRun, ...]:
+    """Measured rows whose step times grow evenly."""
+    return tuple(MeasuredRun(n, n / (t0 + slope * n), 200, run="r") for n in concurrencies)
+
+
+def test_where_the_speed_of_memory_is_not_known_what_lies_between_measured_rows_is_fitted() -> None:
+    made = plan(gpu="cpu", kv_cache_tokens=64 * 512, measured=steps(0.02, 0.005, 4, 8, 40), price=3.6)
+    assert [(row.concurrency, row.basis) for row in made.decode] == [
+        (4, "measured"),
+        (8, "measured"),
+        (16, "fitted"),
+        (32, "fitted"),
+        (40, "measured"),
+    ]
+    assert {row.run for row in made.decode} == {"r"}
+    assert made.decode[2].tokens_per_s == pytest.approx(16 / (0.02 + 0.005 * 16))
+    assert made.decode[0].price_per_million_tokens == pytest.approx(3.6 / 3600 / 100 * 1e6)
+    (fitted,) = (text for text in made.assumptions if "fitted" in text)
+    assert "between the concurrencies that benchmark run r measured" in fitted
+
+
+def test_measured_rows_beyond_what_fits_bound_what_is_fitted_and_have_none_themselves() -> None:
+    made = plan(gpu="cpu", kv_cache_tokens=20 * 512, measured=steps(0.02, 0.005, 1, 512))
+    assert [(row.concurrency, row.basis) for row in made.decode[:2]] == [(1, "measured"), (8, "fitted")]
+    assert {row.basis for row in made.decode[1:]} == {"fitted"}
+    assert made.decode[-1].concurrency < 64
+
+
+def test_one_measured_concurrency_has_its_row_alone() -> None:
+    made = plan(gpu="cpu", kv_cache_tokens=64 * 512, measured=steps(0.02, 0.005, 8))
+    assert [(row.concurrency, row.basis) for row in made.decode] == [(8, "measured")]
+    assert not any("fitted" in text for text in made.assumptions)
+
+
+@given(st.lists(st.tuples(st.integers(1, 64), st.floats(1e-3, 1e6)), min_size=1, max_size=6, unique_by=lambda pair: pair[0]))
+def test_what_is_fitted_between_is_positive_and_within_what_was_measured(found: list[tuple[int, float]]) -> None:
+    rows = between_measured(CONCURRENCIES, 200, [MeasuredRun(n, speed, 200, run="r") for n, speed in found])
+    measured = dict(found)
+    assert {row.concurrency: row.tokens_per_s for row in rows if row.basis == "measured"} == measured
+    assert all(row.tokens_per_s > 0 and min(measured) <= row.concurrency <= max(measured) for row in rows)
 
 
 def test_concurrencies_without_room_have_no_row() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roundhouse.build.planner.gpus import gpu_names, hardware_called, local_gpu
+from roundhouse.build.planner.gpus import gpu_names, hardware_called, hardware_here, local_gpu, same_device
 from roundhouse.build.recipe import recipe_from
 from roundhouse.errors import UsageError
 
@@ -97,6 +97,21 @@ def test_the_recipes_target_decides_when_no_gpu_is_named(nvidia_smi) -> None:
     nvidia_smi("NVIDIA L40S, 46068, 45000, 8.9")
     assert hardware_called(None, recipe_from({"model": "m", "target": "tensorrt"})).name == "NVIDIA L40S"
     assert hardware_called(None, recipe_from({"model": "m"})).kind == "cpu"
+    here = [hardware_here(recipe_from({"model": "m", "target": target})) for target in ("tensorrt", "torch")]
+    assert [each and each.kind for each in here] == ["cuda", "cpu"]
+
+
+def test_an_engine_that_needs_a_gpu_has_no_hardware_where_there_is_none(nvidia_smi) -> None:
+    nvidia_smi("", 6)
+    assert hardware_here(recipe_from({"model": "m", "target": "tensorrt"})) is None
+
+
+def test_a_gpu_is_one_device_under_both_of_its_names(nvidia_smi) -> None:
+    nvidia_smi("NVIDIA H200, 143771, 143162, 9.0")
+    here = hardware_called("local")
+    assert same_device(here, hardware_called("h200"))
+    assert not same_device(here, hardware_called("b200"))
+    assert not same_device(here, hardware_called("cpu"))
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 0), ("no devices were found", 6), ("a, b, c, d", 0), ("NVIDIA H200", 0)])
