@@ -13,7 +13,7 @@ from roundhouse.build.planner.plan import Plan
 from roundhouse.build.recipe import GUARD_SAMPLE, Guard, Recipe, recipe_from
 from roundhouse.errors import UsageError
 
-__all__ = ["EngineSettings", "Overrides"]
+__all__ = ["EngineSettings", "Overrides", "overrides_of"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
 _SERVING_KEYS = ("prefix_reuse", "max_waiting", "kernels")
@@ -40,6 +40,20 @@ class Overrides(BaseModel):
     prefix_reuse: bool | None = None
     max_waiting: int | None = Field(default=None, ge=1)
     kernels: Literal["auto", "native", "torch"] | None = None
+
+
+def overrides_of(**values: object) -> Overrides:
+    """Overrides from the options of a command line.
+
+    Raises:
+        UsageError: naming the option that does not fit.
+    """
+    try:
+        return Overrides.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        option = "--" + str(problem["loc"][0]).replace("_", "-")
+        raise UsageError(f"{option} {problem['input']}: {problem['msg']}") from None
 
 
 class EngineSettings(BaseModel):

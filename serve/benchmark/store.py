@@ -56,7 +56,7 @@ def read_benchmark(folder: Path) -> Benchmark:
     """
     header = read_header(folder, BenchmarkHeader)
     state, end = state_of(folder), read_end(folder)
-    return Benchmark(
+    run = Benchmark(
         header=header,
         state=state,
         ended_at=None if end is None else end.at,
@@ -64,3 +64,6 @@ def read_benchmark(folder: Path) -> Benchmark:
         points=tuple(read_lines(folder, POINTS, Point)),
         prefill=tuple(read_lines(folder, PREFILL, PrefillPoint)),
     )
+    if not folder.exists():  # then parts of it may be missing above
+        raise ServeError(f"{folder} was removed meanwhile")
+    return run

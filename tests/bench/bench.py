@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from cells import Cell, look
+from cells import Cell
 from machine import describe, idle_cores, machine_line
 from spread import TRANSFORMERS, summarize
 from step_profile import StepProfile, profile
@@ -20,6 +20,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import home_of
 from roundhouse.build.terminal import answer_console
+from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.deployment import Deployment, Ports
 from roundhouse.serve.engine.stages import StageClock
 from roundhouse.serve.runtimes import create_loop

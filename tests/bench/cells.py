@@ -2,58 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import psutil
-
+from roundhouse.serve.benchmark.records import NOISY_CORES
 from roundhouse.serve.engine.request import Chunk
 
-__all__ = ["NOISY_CORES", "Cell", "CpuTimes", "DecodeWindow", "Run", "look"]
-
-NOISY_CORES = 0.2
-"""When other processes keep more than this busy, a cell says little about its system."""
-_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
-"""What counts as work; steal is what other machines on the same host took."""
-
-
-@dataclass(frozen=True)
-class CpuTimes:
-    """Seconds, each since some beginning of its own."""
-
-    wall: float
-    machine: float
-    """Of all cores, busy with anything."""
-    ours: float
-    """Of these, with this process and its descendants."""
-
-    def others(self, after: CpuTimes) -> float:
-        """Cores that others kept busy from this moment to a later one."""
-        taken = (after.machine - self.machine) - (after.ours - self.ours)
-        return max(0.0, taken / (after.wall - self.wall))
-
-    def own(self, after: CpuTimes) -> float:
-        """Cores that we kept busy ourselves."""
-        return max(0.0, (after.ours - self.ours) / (after.wall - self.wall))
-
-
-def look() -> CpuTimes:
-    """The times as of now."""
-    machine, me = psutil.cpu_times(), psutil.Process()
-    return CpuTimes(
-        wall=time.monotonic(),
-        machine=sum(getattr(machine, name, 0.0) for name in _BUSY),
-        ours=sum(_taken(process) for process in (me, *me.children(recursive=True))),
-    )
-
-
-def _taken(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return float(times.user + times.system)
+__all__ = ["Cell", "DecodeWindow", "Run"]
 
 
 @dataclass(frozen=True)

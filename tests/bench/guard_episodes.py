@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from cells import Cell, DecodeWindow, Run, look
+from cells import Cell, DecodeWindow, Run
 from systems import chunks_of, complete, greedy_requests
 
 from roundhouse.build.recipe import Guard
 from roundhouse.errors import ServeError
+from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
 
 __all__ = ["METRICS", "OFF", "Episode", "interleaved", "play", "rotated"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from cells import NOISY_CORES
 from guard_bare import Bare
 from guard_episodes import METRICS, OFF, Episode
 from guard_ratios import RESOLUTION, Interval, Ratios
 from guard_share import TARGET, Share
 from rich.box import SIMPLE
 from rich.table import Table
+
+from roundhouse.serve.benchmark.records import NOISY_CORES
 
 __all__ = ["bare_table", "ratio_table", "share_table"]
 

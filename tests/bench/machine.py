@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from cells import look
-
 from roundhouse.build.hardware import this_machine
+from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
 
 __all__ = ["describe", "idle_cores", "machine_line"]
@@ -45,4 +44,5 @@ def idle_cores(seconds: float) -> float:
     """Cores that this process and its descendants take while nobody asks them for anything."""
     before = look()
     time.sleep(seconds)
-    return before.own(look())
+    after = look()
+    return (after.ours - before.ours) / (after.wall - before.wall)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cells import DecodeWindow, look
+from cells import DecodeWindow
 from systems import chunks_of, greedy_requests
 
+from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
 from roundhouse.serve.engine.stages import Stage, StageClock
 

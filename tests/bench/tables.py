@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cells import NOISY_CORES
 from rich.box import SIMPLE
 from rich.table import Table
 from spread import IN_PROCESS, TRANSFORMERS, TRITON, Ratio, Spread, Summary
 from step_profile import StepProfile
 
+from roundhouse.serve.benchmark.records import NOISY_CORES
 from roundhouse.serve.engine.stages import Stage
 
 __all__ = ["profile_table", "speed_table"]

@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
-from cells import Cell, CpuTimes, DecodeWindow, Run, look
+from cells import Cell, DecodeWindow, Run
 
 from roundhouse.serve.engine.request import Chunk
 
 
 def cell(*, others: float = 0.0) -> Cell:
     return Cell("Triton", 8, 0, Run(100, 4.0), others)
-
-
-@pytest.mark.parametrize(
-    ("machine", "ours", "others"),
-    [
-        (20.0, 20.0, 0.0),
-        (20.0, 8.0, 1.2),
-        (8.0, 20.0, 0.0),  # the kernel's clocks tick apart
-    ],
-)
-def test_what_we_did_not_take_is_what_others_took(machine: float, ours: float, others: float) -> None:
-    before = CpuTimes(wall=100.0, machine=1000.0, ours=50.0)
-    after = CpuTimes(wall=110.0, machine=1000.0 + machine, ours=50.0 + ours)
-    assert before.others(after) == pytest.approx(others)
-    assert before.own(after) == pytest.approx(ours / 10)
-
-
-def test_looking_sees_this_process_at_work() -> None:
-    before = look()
-    until = time.process_time() + 0.1
-    while time.process_time() < until:
-        pass
-    after = look()
-    assert after.ours - before.ours >= 0.05
-    assert after.wall > before.wall
-    assert after.machine >= before.machine
 
 
 def test_a_cell_is_noisy_from_a_fifth_of_a_core_on() -> None:

@@ -1,0 +1,85 @@
+"""Where a benchmark is measured: the machine, versions of what matters to speed, and how idle it was."""
+
+from __future__ import annotations
+
+import platform
+import socket
+import threading
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from roundhouse import __version__
+from roundhouse.build.hardware import Hardware, this_machine
+from roundhouse.build.planner.gpus import hardware_here
+from roundhouse.build.recipe import Recipe
+
+from .gpus import Gpus
+from .machine import Family, look
+from .records import Environment
+
+__all__ = ["environment_beside", "environment_elsewhere", "environment_here"]
+
+_PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "nvidia-pytriton", "tensorrt-llm")
+_IDLE_S = 1.0
+
+
+def environment_here(
+    gpus: Gpus, families: Sequence[Family] | None, stop: threading.Event, recipe: Recipe | None = None
+) -> Environment:
+    """Of an engine on this machine that runs with our packages. Takes a second, in which others are watched.
+
+    Args:
+        gpus: of this machine.
+        families: processes of the subject that we have not started; None when they cannot be found.
+        stop: cuts that second short.
+        recipe: of the engine, whose target says whether the GPU or the CPU is its hardware; None is the CPU.
+    """
+    hardware = this_machine() if recipe is None else hardware_here(recipe)
+    return _environment(gpus, families, stop, hardware, _versions())
+
+
+def environment_beside(gpus: Gpus, families: Sequence[Family] | None, stop: threading.Event) -> Environment:
+    """Of a server on this machine of which we know neither packages nor hardware; else like :func:`environment_here`."""
+    return _environment(gpus, families, stop, None, _client_versions())
+
+
+def environment_elsewhere() -> Environment:
+    """Of an endpoint on another machine, of which nothing is known."""
+    return Environment(host=socket.gethostname(), hardware=None, versions=_client_versions())
+
+
+def _environment(
+    gpus: Gpus,
+    families: Sequence[Family] | None,
+    stop: threading.Event,
+    hardware: Hardware | None,
+    versions: dict[str, str],
+) -> Environment:
+    idle = None
+    if families is not None:
+        before = look(families)
+        stop.wait(_IDLE_S)
+        idle = before.others(look(families))
+    return Environment(
+        host=socket.gethostname(),
+        hardware=hardware,
+        gpus=gpus.names,
+        driver=gpus.driver,
+        versions=versions,
+        idle_cores=idle,
+    )
+
+
+def _client_versions() -> dict[str, str]:
+    """Of who asked, called so that nobody takes them for the server's."""
+    return {"roundhouse (client)": __version__, "python (client)": platform.python_version()}
+
+
+def _versions() -> dict[str, str]:
+    found = {"roundhouse": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,122 @@
+"""What the GPUs of this machine do meanwhile, as NVML says; nothing where there are none."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from .records import GpuUse
+
+__all__ = ["NO_GPUS", "GpuReading", "Gpus", "NvmlGpus", "find_gpus", "gpu_use"]
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class GpuReading:
+    """One GPU at a moment."""
+
+    memory_used: int
+    """Bytes, by whomever."""
+    energy_j: float | None
+    """Joules since the driver was loaded; None where the GPU does not count them."""
+    utilization: float | None
+    """From 0 to 1, over the last moments."""
+
+
+class Gpus(Protocol):
+    """The GPUs of a machine."""
+
+    names: tuple[str, ...]
+    driver: str | None
+    """Version of NVIDIA's driver."""
+
+    def read(self) -> tuple[GpuReading, ...]:
+        """Every one of them as of now, in the order of their names."""
+        ...
+
+
+class _NoGpus:
+    names: tuple[str, ...] = ()
+    driver: str | None = None
+
+    def read(self) -> tuple[GpuReading, ...]:
+        return ()
+
+
+NO_GPUS: Gpus = _NoGpus()
+
+
+class NvmlGpus:
+    """The GPUs that NVML knows.
+
+    Args:
+        nvml: the module ``pynvml``, initialised.
+    """
+
+    def __init__(self, nvml: Any) -> None:
+        self._nvml = nvml
+        self._handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        self.names: tuple[str, ...] = tuple(_text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles)
+        self.driver: str | None = self._asked(lambda: _text(nvml.nvmlSystemGetDriverVersion()))
+
+    def read(self) -> tuple[GpuReading, ...]:
+        return tuple(self._read(handle) for handle in self._handles)
+
+    def _read(self, handle: Any) -> GpuReading:
+        nvml = self._nvml
+        return GpuReading(
+            memory_used=self._asked(lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).used)) or 0,
+            energy_j=self._asked(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000),  # millijoules
+            utilization=self._asked(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),  # per cent
+        )
+
+    def _asked(self, question: Callable[[], _Value]) -> _Value | None:
+        """The answer, or None where this GPU has none: what NVML knows differs from GPU to GPU."""
+        try:
+            return question()
+        except self._nvml.NVMLError:
+            return None
+
+
+def find_gpus(nvml: Any = None) -> Gpus:
+    """The GPUs of this machine; :data:`NO_GPUS` without NVIDIA's driver or without the package ``nvidia-ml-py``.
+
+    Args:
+        nvml: stands for the module ``pynvml``.
+    """
+    if nvml is None:
+        try:
+            nvml = importlib.import_module("pynvml")
+        except ImportError:
+            return NO_GPUS
+    with contextlib.suppress(nvml.NVMLError):
+        nvml.nvmlInit()
+        return NvmlGpus(nvml)
+    return NO_GPUS
+
+
+def gpu_use(names: Sequence[str], readings: Sequence[tuple[GpuReading, ...]]) -> tuple[GpuUse, ...]:
+    """Sum up the readings of a point, the oldest first: one at its beginning, one at its end, any in between."""
+    uses = []
+    for index, (name, each) in enumerate(zip(names, zip(*readings, strict=True), strict=False)):
+        first, last = each[0].energy_j, each[-1].energy_j
+        # The first reading is of the time before.
+        utilization = [reading.utilization for reading in each[1:] if reading.utilization is not None]
+        uses.append(
+            GpuUse(
+                index=index,
+                name=name,
+                memory_used_most=max(reading.memory_used for reading in each),
+                energy_j=None if first is None or last is None else max(0.0, last - first),
+                utilization_mean=sum(utilization) / len(utilization) if utilization else None,
+            )
+        )
+    return tuple(uses)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

@@ -1,0 +1,130 @@
+"""Runs of a home as lists of them need it: chosen by words, told in brief, taken in and thrown out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from roundhouse.build.home import Home
+from roundhouse.build.terminal import byte_text
+from roundhouse.errors import ServeError
+
+from ..history import RecordState, read_header
+from .records import Benchmark, BenchmarkHeader
+from .statistics import levels_of
+from .store import BenchmarkStore, read_benchmark
+
+__all__ = ["ListedRuns", "brief", "import_files", "read_runs", "what_goes"]
+
+
+@dataclass(frozen=True)
+class ListedRuns:
+    """What a home holds."""
+
+    runs: list[Benchmark]
+    """The newest first."""
+    damaged: list[str]
+    """What is wrong with each that cannot be read."""
+
+
+def read_runs(store: BenchmarkStore, words: Sequence[str] = (), state: RecordState | None = None) -> ListedRuns:
+    """Runs that have every word somewhere in what names them, and this state.
+
+    Args:
+        store: of a home.
+        words: in any letters.
+        state: any when None.
+    """
+    runs, damaged = [], []
+    for folder in store.records:
+        try:
+            run = read_benchmark(folder)
+        except ServeError as error:
+            if folder.exists():  # else somebody has just removed it
+                damaged.append(error.message)
+            continue
+        sought = _sought(run)
+        if all(word.lower() in sought for word in words) and state in (None, run.state):
+            runs.append(run)
+    return ListedRuns(runs, damaged)
+
+
+def brief(run: Benchmark) -> dict[str, Any]:
+    """A run in a list's JSON."""
+    header = run.header
+    levels = levels_of(run.points)
+    most = max(levels, key=lambda level: level.output_tokens_per_s.median, default=None)
+    return {
+        "id": run.id,
+        "state": run.state,
+        "began_at": header.began_at.isoformat(),
+        "name": header.subject.name,
+        "model": header.subject.model,
+        "engine_id": header.subject.engine_id,
+        "driver": header.driver,
+        "imported_from": header.imported_from,
+        "workload": header.workload.words,
+        "workload_key": header.workload.key,
+        "hardware": header.ran_on,
+        "output_tokens_per_s": most and most.output_tokens_per_s.median,
+        "concurrency": most and most.concurrency,
+        "failed": sum(level.failed for level in levels),
+        "points": len(run.points),
+        "prefill_points": len(run.prefill),
+    }
+
+
+def what_goes(folder: Path) -> str:
+    """What deleting a run deletes, in a line."""
+    size = byte_text(sum(map(_size, folder.rglob("*"))))
+    raw = sum(path.is_file() for path in (folder / "raw").rglob("*"))
+    try:
+        header = read_header(folder, BenchmarkHeader)
+    except ServeError:
+        return f"{folder.name}: a damaged run, {size}"
+    told = f"{folder.name}: {header.subject.name}, {header.workload.words}, measured {header.began_at:%Y-%m-%d %H:%M}"
+    return f"{told}; {raw} raw files, {size} in all"
+
+
+def import_files(home: Home, files: Sequence[Path], *, server: str | None = None, model: str | None = None) -> list[Benchmark]:
+    """Take files into a home: our own exports, and results of other tools.
+
+    Args:
+        home: where to.
+        files: or folders, of aiperf's.
+        server: what served, where results do not say.
+        model: what the model is, where they do not say.
+
+    Raises:
+        UsageError: a file is nothing that can be imported.
+        ServeError: it cannot be written.
+    """
+    from .exporting import is_export, store_runs
+
+    store, taken = BenchmarkStore(home), []
+    for path in files:
+        if is_export(path):
+            taken += store_runs(store, path)
+    others = [path for path in files if not is_export(path)]
+    if others:
+        from .importing import import_results
+
+        taken += import_results(home, others, server=server, model=model)
+    return taken
+
+
+def _size(path: Path) -> int:
+    """Of a file, which may be gone by now; of anything else 0."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
+def _sought(run: Benchmark) -> str:
+    subject, hardware = run.header.subject, run.header.environment.hardware
+    words = (run.id, subject.name, subject.model, subject.engine_id, subject.server, subject.url)
+    about = (run.header.workload.name, run.header.workload.words, run.header.workload.key, run.header.driver)
+    return " ".join(str(each) for each in (*words, *about, hardware and hardware.name) if each).lower()

@@ -1,0 +1,236 @@
+"""What is measured, made ready for it: an engine alone, an engine behind a server of ours, or an endpoint that is there."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.home import Home
+from roundhouse.build.recipe import Recipe
+from roundhouse.build.store import EngineStore
+from roundhouse.errors import BenchmarkStoppedError, UsageError
+
+from ..deployment import Deployment, Ports
+from ..settings import EngineSettings, Overrides
+from .counts import NO_COUNTS, CountsSource, TritonCounts
+from .driver import BenchmarkWish, LoadDriver
+from .endpoints import api_key, base_url, is_here, metrics_url, model_at, port_of, require_metrics
+from .fitting import remarks, require_fit, require_target
+from .gpus import NO_GPUS, Gpus
+from .machine import Family, family_listening_on
+from .records import Subject
+
+__all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects", "subject_of"]
+
+
+@dataclass(frozen=True)
+class OpenSubject:
+    """Something that can be measured now."""
+
+    subject: Subject
+    driver: LoadDriver
+    counts: CountsSource
+    gpus: Gpus
+    """Those that it may run on."""
+    here: bool
+    """Whether it is on this machine."""
+    recipe: Recipe | None = None
+    """Of an engine of ours that runs as its subject says, with our packages; None for a server of which that is not known."""
+    families: tuple[Family, ...] | None = ()
+    """Its processes that we have not started; None when they cannot be told from others'."""
+    require_running: Callable[[], None] = lambda: None
+    """Raises ServeError when it has ended by itself."""
+
+
+@dataclass(frozen=True)
+class PreparedSubject:
+    """A wish that was looked at and can be fulfilled. Nothing is started yet."""
+
+    home: Home
+    wish: BenchmarkWish
+    engine: Engine | None = None
+    settings: EngineSettings | None = None
+    """Of an engine that is started for the benchmark."""
+    url: str | None = None
+    model: str | None = None
+    key: str | None = None
+    metrics: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The engine's, or the model's at the endpoint."""
+        return self.engine.manifest.name if self.engine else self.model or ""
+
+    @property
+    def remarks(self) -> list[str]:
+        """What there is to say beforehand."""
+        return remarks(self.engine, self.settings, self.wish) if self.engine and self.settings else []
+
+    @contextlib.contextmanager
+    def opened(self, gpus: Gpus, stop: threading.Event) -> Iterator[OpenSubject]:
+        """Start what has to be started, and end it again.
+
+        Args:
+            gpus: of this machine.
+            stop: gives up when it is set.
+
+        Raises:
+            SetupError: what it needs is not there.
+            ServeError: it could not be started.
+            BenchmarkStoppedError: ``stop`` was set.
+        """
+        opening = self._at_url if self.url else self._bare if self.wish.driver == "loop" else self._served
+        with opening(gpus, stop) as subject:
+            yield subject
+
+    @contextlib.contextmanager
+    def _bare(self, gpus: Gpus, stop: threading.Event) -> Iterator[OpenSubject]:
+        from .loop_driver import LoopDriver
+
+        engine, settings = self._own()
+        with LoopDriver(engine, settings, stop=stop) as driver:
+            subject = subject_of(engine, settings)
+            yield OpenSubject(subject, driver, driver, gpus, here=True, recipe=engine.manifest.recipe)
+
+    @contextlib.contextmanager
+    def _served(self, gpus: Gpus, stop: threading.Event) -> Iterator[OpenSubject]:
+        engine, settings = self._own()
+        ports = Ports(http=0, grpc=0, metrics=0, openai=0)
+        # Exactly the pages that were counted with: another engine may be started beside it.
+        memory = Overrides(kv_cache_tokens=settings.kv.tokens).model_dump(exclude_none=True)
+        overrides = self.wish.overrides.model_copy(update={"memory_fraction": None, "kv_cache_bytes": None, **memory})
+        deployment = Deployment([engine], self.home, ports=ports, overrides=overrides)
+        try:
+            if not deployment.start(stop):
+                raise BenchmarkStoppedError("the benchmark was stopped")
+            at = deployment.endpoints
+            with self._driver(at.openai, at.model, engine) as driver:
+                yield OpenSubject(
+                    subject_of(engine, settings, url=at.openai),
+                    driver,
+                    TritonCounts(at.metrics, at.model),
+                    gpus,
+                    here=True,
+                    recipe=engine.manifest.recipe,
+                    require_running=deployment.require_running,
+                )
+        finally:
+            deployment.close(grace_s=0.0)
+
+    @contextlib.contextmanager
+    def _at_url(self, gpus: Gpus, stop: threading.Event) -> Iterator[OpenSubject]:
+        url, model, wish = self.url or "", self.model or "", self.wish
+        here = is_here(url)
+        counts = TritonCounts(self.metrics, model) if self.metrics else NO_COUNTS
+        families: tuple[Family, ...] | None = None
+        if here:
+            ports = {port_of(each) for each in (url, self.metrics) if each and is_here(each)}
+            family = family_listening_on(sorted(ports))
+            families = None if family is None else (family,)
+        if self.engine is None:
+            subject = Subject(kind="endpoint", name=model, model=model, url=url, server=wish.server)
+        else:
+            subject = subject_of(self.engine, self._settings_of(self.engine, counts), url=url)
+        with self._driver(url, model, self.engine) as driver:
+            yield OpenSubject(
+                subject,
+                driver,
+                counts,
+                gpus if here else NO_GPUS,
+                here=here,
+                # Whoever listens there may run elsewhere, or with other packages: known is what proved to be ours.
+                recipe=self.engine.manifest.recipe if self.engine and subject.settings else None,
+                families=families,
+            )
+
+    @contextlib.contextmanager
+    def _driver(self, url: str, model: str, engine: Engine | None) -> Iterator[LoadDriver]:
+        from .aiperf.driver import AiperfDriver
+
+        given = self.wish.tokenizer
+        tokenizer = Path(given) if given else None if engine is None else engine.checkpoint
+        with AiperfDriver(self.home, url=url, model=model, tokenizer=tokenizer, api_key=self.key) as driver:
+            yield driver
+
+    def _own(self) -> tuple[Engine, EngineSettings]:
+        if self.engine is None or self.settings is None:
+            raise UsageError("the bare loop and a server of ours need an engine")
+        return self.engine, self.settings
+
+    def _settings_of(self, engine: Engine, counts: CountsSource) -> EngineSettings | None:
+        """What an engine runs with that others have started, if its pool is as large as we make it out to be."""
+        with contextlib.suppress(UsageError):
+            free = this_machine().total_memory
+            settings = EngineSettings.for_engine(engine, self.wish.overrides, free_memory=free)
+            if any(sample.pages == settings.kv.pages for sample in counts.take()):
+                return settings
+        return None
+
+
+def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[PreparedSubject]:
+    """Look at wishes, all of them before any is begun. Engines that are started together share the free memory.
+
+    Raises:
+        UsageError: one cannot be fulfilled.
+        EngineError: an engine is damaged.
+        SetupError: there is no aiperf, and one needs it.
+    """
+    prepared = []
+    if any(wish.driver == "aiperf" for wish in wishes):
+        from .aiperf.locate import find_aiperf
+
+        find_aiperf(home)  # said before anything is loaded
+    free = this_machine().free_memory
+    for wish in wishes:
+        if wish.driver not in ("aiperf", "loop"):
+            raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
+        engine = None if wish.engine is None else EngineStore(home).find(wish.engine)
+        if wish.url is not None:
+            prepared.append(_at_url(home, wish, engine))
+            continue
+        if engine is None:
+            raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
+        require_target(engine)
+        settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free)
+        require_fit(engine, settings, wish)
+        free -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
+        prepared.append(PreparedSubject(home, wish, engine, settings))
+    return prepared
+
+
+def _at_url(home: Home, wish: BenchmarkWish, engine: Engine | None) -> PreparedSubject:
+    if wish.driver == "loop":
+        raise UsageError("an endpoint has no bare loop to be measured", hint="Leave out --bare, or name an engine.")
+    url, key = base_url(wish.url or ""), api_key(wish.api_key_variable)
+    metrics = None if wish.metrics is None else metrics_url(wish.metrics)
+    if wish.tokenizer is not None and not Path(wish.tokenizer).is_dir():
+        raise UsageError(f"there is no folder of a tokenizer at {wish.tokenizer}")
+    model = model_at(url, wish.model, key)
+    if metrics is not None:
+        require_metrics(metrics, model)
+    return PreparedSubject(home, wish, engine, url=url, model=model, key=key, metrics=metrics)
+
+
+def subject_of(engine: Engine, settings: EngineSettings | None, *, url: str | None = None) -> Subject:
+    """What is written down of an engine of ours.
+
+    Args:
+        engine: what is measured.
+        settings: what it runs with; None when nobody knows.
+        url: where it is asked; None for the bare loop.
+    """
+    manifest = engine.manifest
+    return Subject(
+        kind="engine",
+        name=manifest.name,
+        model=manifest.recipe.model,
+        url=url,
+        engine_id=manifest.id,
+        manifest=manifest.model_dump(mode="json"),
+        settings=None if settings is None else settings.model_dump(mode="json"),
+    )

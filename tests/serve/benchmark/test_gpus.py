@@ -1,0 +1,92 @@
+"""What NVML says, from a module that answers as it does."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from roundhouse.serve.benchmark.gpus import NO_GPUS, GpuReading, NvmlGpus, find_gpus, gpu_use
+
+
+class FakeNvmlError(Exception):
+    pass
+
+
+class FakeNvml:
+    """Two GPUs: one that tells everything, an older one that counts no energy and names itself in bytes."""
+
+    NVMLError = FakeNvmlError
+
+    def __init__(self, *, driver: bool = True) -> None:
+        self.driver = driver
+        self.used = [1000, 2000]
+        self.millijoules = 5_000_000
+
+    def nvmlInit(self) -> None:  # noqa: N802 -- NVML's names
+        if not self.driver:
+            raise FakeNvmlError("Driver Not Loaded")
+
+    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+        return index
+
+    def nvmlDeviceGetName(self, handle: int) -> str | bytes:  # noqa: N802
+        return ("NVIDIA H200", b"Tesla K80")[handle]
+
+    def nvmlSystemGetDriverVersion(self) -> str:  # noqa: N802
+        return "570.1"
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
+        return SimpleNamespace(used=self.used[handle])
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> int:  # noqa: N802
+        if handle == 1:
+            raise FakeNvmlError("Not Supported")
+        return self.millijoules
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:  # noqa: N802
+        return SimpleNamespace(gpu=75)
+
+
+def test_every_gpu_tells_what_it_can() -> None:
+    gpus = find_gpus(FakeNvml())
+    assert gpus.names == ("NVIDIA H200", "Tesla K80")
+    assert gpus.driver == "570.1"
+    assert gpus.read() == (GpuReading(1000, 5000.0, 0.75), GpuReading(2000, None, 0.75))
+
+
+def test_without_a_driver_or_the_module_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_gpus(FakeNvml(driver=False)) is NO_GPUS
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    assert find_gpus() is NO_GPUS
+    assert NO_GPUS.read() == ()
+    assert gpu_use(NO_GPUS.names, [NO_GPUS.read(), NO_GPUS.read()]) == ()
+
+
+def test_the_real_module_answers_or_is_quietly_absent() -> None:
+    gpus = find_gpus()
+    assert len(gpus.read()) == len(gpus.names)
+
+
+def test_a_point_is_the_most_memory_the_energy_between_and_the_utilization_within() -> None:
+    nvml = FakeNvml()
+    gpus = NvmlGpus(nvml)
+    readings = [gpus.read()]
+    for used, energy in ((9000, 5_500_000), (3000, 6_000_000)):
+        nvml.used[0], nvml.millijoules = used, energy
+        readings.append(gpus.read())
+    first, second = gpu_use(gpus.names, readings)
+    assert (first.index, first.name, first.memory_used_most, first.energy_j) == (0, "NVIDIA H200", 9000, 1000.0)
+    assert first.utilization_mean == 0.75
+    assert (second.index, second.memory_used_most, second.energy_j) == (1, 2000, None)
+
+
+def test_a_counter_that_began_anew_gives_no_negative_energy() -> None:
+    readings = [(GpuReading(1, 100.0, None),), (GpuReading(1, 3.0, None),)]
+    (use,) = gpu_use(["gpu"], readings)
+    assert use.energy_j == 0.0
+    assert use.utilization_mean is None
