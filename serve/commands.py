@@ -1,10 +1,10 @@
-"""`roundhouse serve`, `generate`, `drill` and `doctor`."""
+"""`roundhouse serve`, `generate`, `drill`, `bench …`, `evaluate …` and `doctor`."""
 
 from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,10 +13,9 @@ from roundhouse.build.commands import EngineArgument
 from roundhouse.build.extras import require_extra
 from roundhouse.build.terminal import answer_console
 
+from .accuracy.commands import add_evaluate_commands
+from .benchmark.commands import add_bench_commands
 from .drill.command import drill
-
-if TYPE_CHECKING:
-    from .settings import Overrides
 
 __all__ = ["add_commands"]
 
@@ -42,7 +41,9 @@ def add_commands(app: typer.Typer) -> None:
     """Mount this room's commands."""
     app.command()(serve)
     app.command()(generate)
+    add_evaluate_commands(app)
     app.command()(drill)
+    add_bench_commands(app)
     app.command()(doctor)
 
 
@@ -69,12 +70,13 @@ def generate(
     require_extra("serve")
     from .engine.request import SamplingParams
     from .generate import generate as run
+    from .settings import overrides_of
 
     found = EngineStore(home_at(home)).find(engine)
     sampling = SamplingParams(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k, seed=seed, stop=tuple(stop or ())
     )
-    overrides = _overrides(guard=guard, guard_sample=guard_sample, max_seq_len=max_seq_len, max_batch_size=1)
+    overrides = overrides_of(guard=guard, guard_sample=guard_sample, max_seq_len=max_seq_len, max_batch_size=1)
     answer = run(
         found,
         prompt,
@@ -130,9 +132,10 @@ def serve(
     from .deployment import Deployment, Ports, run_deployment
     from .endpoints_view import endpoints_json, endpoints_text
     from .openai.api_keys import ApiKeys
+    from .settings import overrides_of
 
     place = home_at(home)
-    overrides = _overrides(
+    overrides = overrides_of(
         guard=guard,
         guard_sample=guard_sample,
         max_batch_size=max_batch_size,
@@ -180,23 +183,3 @@ def _ignore(text: str) -> None:
 
 def _show_piece(text: str) -> None:
     typer.echo(text, nl=False)
-
-
-def _overrides(**values: object) -> Overrides:
-    """Settings from the command line.
-
-    Raises:
-        UsageError: naming the option that does not fit.
-    """
-    from pydantic import ValidationError
-
-    from roundhouse.errors import UsageError
-
-    from .settings import Overrides
-
-    try:
-        return Overrides.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        option = "--" + str(problem["loc"][0]).replace("_", "-")
-        raise UsageError(f"{option} {problem['input']}: {problem['msg']}") from None

@@ -18,6 +18,7 @@ __all__ = [
     "Item",
     "Suite",
     "TaskScore",
+    "Unmeasured",
 ]
 
 Suite = Literal["roundhouse", "lm-eval"]
@@ -33,13 +34,15 @@ class Item(_Record):
 
     task: str
     number: int
-    """From 0, the same question for every subject."""
+    """From 0, the same question for every subject. Numbers may have gaps."""
     score: float
-    """0 or 1 for right and wrong; for likelihoods, log-probability of the item in nats."""
+    """0 or 1 for right and wrong; for likelihoods, log-probability of the item in nats; for agreement, tokens that agree."""
     base_score: float | None = None
     """The base's, for the same question."""
     tokens: int | None = None
-    """Of an item whose score is a log-probability."""
+    """What a score that is a sum is a sum over."""
+    part: str | None = None
+    """What kind of question it is among the task's: a difficulty, a context length, a subject."""
     asked: str
     """The question, shortened."""
     answered: str
@@ -64,14 +67,29 @@ class TaskScore(_Record):
     """``accuracy``, ``perplexity``, ``agreement``, …"""
     higher_is_better: bool
     is_share: bool
-    """Whether it is a share from 0 to 1, told in points of 100, and so falls under the gate."""
+    """Whether it is a share of right answers from 0 to 1, told in points of 100, and so falls under the gate."""
     value: float
     stderr: float | None
     items: int
     difference: Difference | None = None
+    uncompared: str | None = None
+    """Why there is no difference although there is a base, in words; None where there is one, or nothing to compare with."""
+    parts: dict[str, float] = {}
+    """The value by kind of question, in the order of the task; for agreement also ``KL``, in nats a token."""
     seconds: float
+    """That the subject took."""
     note: str | None = None
     """What a reader must know: shots, template, subset."""
+
+
+class Unmeasured(_Record):
+    """A task that came to nothing."""
+
+    task: str
+    reason: str
+    """In a sentence."""
+    is_share: bool
+    """As :attr:`TaskScore.is_share`: without it the gate cannot pass."""
 
 
 class GateResult(_Record):
@@ -109,4 +127,5 @@ class Evaluation(_Record):
     ended_at: datetime | None
     problem: str | None
     scores: tuple[TaskScore, ...]
+    unmeasured: tuple[Unmeasured, ...]
     gate: GateResult

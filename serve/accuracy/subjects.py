@@ -1,0 +1,161 @@
+"""Whom an evaluation asks: looked at before anything is begun, opened when its turn comes."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
+from roundhouse.errors import UsageError
+
+from ..benchmark.endpoints import api_key, base_url, is_here, model_at, port_of
+from ..benchmark.records import Subject
+from ..history import read_header, state_of
+from ..settings import EngineSettings
+from .records import EvaluationHeader
+from .scorer import Scorer
+from .store import EvaluationStore
+from .wish import EvaluationWish
+
+__all__ = ["PreparedSubject", "StoredBase", "prepare_base", "prepare_subject", "stored_folder"]
+
+
+@dataclass(frozen=True)
+class PreparedSubject:
+    """Somebody who can be asked. Nothing is loaded yet."""
+
+    subject: Subject
+    room: int | None
+    """Tokens of a request at most; None where that is not known."""
+    here: bool
+    """Whether it runs on this machine."""
+    open: Callable[[threading.Event], Scorer]
+    """Load it, or reach it."""
+
+
+@dataclass(frozen=True)
+class StoredBase:
+    """An earlier evaluation, whose answers are taken."""
+
+    subject: Subject
+    folder: Path
+    header: EvaluationHeader
+
+
+def prepare_subject(home: Home, wish: EvaluationWish) -> PreparedSubject:
+    """Whom the wish is about.
+
+    Raises:
+        UsageError: there is no such engine or endpoint, or it cannot run like this here.
+        EngineError: the engine is damaged.
+    """
+    if wish.url is not None:
+        return _endpoint(wish, wish.url, wish.model, api_key(wish.api_key_variable), server=wish.server)
+    return _engine(EngineStore(home).find(wish.engine or ""), wish)
+
+
+def prepare_base(home: Home, wish: EvaluationWish) -> PreparedSubject | StoredBase | None:
+    """What it is compared with: an engine or a URL, or else an evaluation; None when there is no comparison.
+
+    Raises:
+        UsageError: there is no such thing.
+        EngineError: the engine is damaged.
+    """
+    if wish.against is None:
+        return None
+    if "://" in wish.against:
+        try:
+            return _endpoint(wish, wish.against, wish.against_model, _base_key(wish, wish.against))
+        except UsageError as error:
+            # Options of a subject have other names for a base.
+            hint = error.hint and re.sub(r"--(model|api-key-variable)\b", r"--against-\1", error.hint)
+            raise UsageError(error.message, hint=hint) from None
+    try:
+        engine = EngineStore(home).find(wish.against)
+    except UsageError:
+        return _stored(home, wish.against)
+    return _engine(engine, wish)
+
+
+def _engine(engine: Engine, wish: EvaluationWish) -> PreparedSubject:
+    manifest = engine.manifest
+    if manifest.recipe.target != "torch":
+        raise UsageError(
+            f"engine {manifest.id} is for the {manifest.recipe.target} target, which this version does not load",
+            hint="Serve it elsewhere, and evaluate its URL.",
+        )
+    # The base is gone before the subject is loaded: each may take what memory there is.
+    settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=this_machine().free_memory)
+    subject = Subject(
+        kind="engine",
+        name=manifest.name,
+        model=manifest.recipe.model,
+        engine_id=manifest.id,
+        manifest=manifest.model_dump(mode="json"),
+        settings=settings.model_dump(mode="json"),
+    )
+
+    def load(stopping: threading.Event) -> Scorer:
+        from .engine_scorer import EngineScorer
+
+        return EngineScorer(engine, settings, stopping)
+
+    return PreparedSubject(subject, min(settings.max_seq_len, settings.kv.tokens), True, load)
+
+
+def _base_key(wish: EvaluationWish, given: str) -> str | None:
+    """The key of a base that is an endpoint. The subject's goes nowhere but to the subject's own server."""
+    if wish.against_api_key_variable is not None:
+        return api_key(wish.against_api_key_variable)
+    same = wish.url is not None and _server_of(base_url(wish.url)) == _server_of(base_url(given))
+    return api_key(wish.api_key_variable) if same else None
+
+
+def _server_of(url: str) -> tuple[str, str | None, int]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, port_of(url)
+
+
+def _endpoint(
+    wish: EvaluationWish, given: str, wanted: str | None, key: str | None, *, server: str | None = None
+) -> PreparedSubject:
+    url = base_url(given)
+    model = model_at(url, wanted, key)
+
+    def reach(stopping: threading.Event) -> Scorer:
+        from .endpoint_scorer import EndpointScorer
+
+        return EndpointScorer(url, model, key, stopping, timeout_s=wish.request_timeout_s)
+
+    subject = Subject(kind="endpoint", name=model, model=model, url=url, server=server)
+    return PreparedSubject(subject, None, is_here(url), reach)
+
+
+def stored_folder(home: Home, wanted: str) -> Path:
+    """The folder of an evaluation that is to be the base, as people call it.
+
+    Raises:
+        UsageError: there is none, and no engine either.
+    """
+    try:
+        return EvaluationStore(home).records.find(wanted)
+    except UsageError:
+        raise UsageError(
+            f"there is neither an engine nor an evaluation called {wanted!r}",
+            hint="`roundhouse engines list` and `roundhouse evaluate list` show what there is.",
+        ) from None
+
+
+def _stored(home: Home, wanted: str) -> StoredBase:
+    folder = stored_folder(home, wanted)
+    header = read_header(folder, EvaluationHeader)
+    if state_of(folder) == "running":
+        raise UsageError(f"evaluation {folder.name} is not finished yet")
+    return StoredBase(header.subject, folder, header)

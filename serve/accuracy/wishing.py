@@ -1,0 +1,146 @@
+"""From the command line to a wish, and back: the command that evaluates again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
+from roundhouse.errors import UsageError
+
+from .subjects import stored_folder
+from .wish import EvaluationWish
+
+__all__ = ["command_of", "wish_of", "with_ids"]
+
+_OPTIONS = {
+    "model": "--model",
+    "against": "--against",
+    "against_model": "--against-model",
+    "api_key_variable": "--api-key-variable",
+    "against_api_key_variable": "--against-api-key-variable",
+    "server": "--server-name",
+    "limit": "--limit",
+    "data": "--data",
+    "gate_points": "--gate",
+    "seed": "--seed",
+    "request_timeout_s": "--timeout",
+}
+_OF_ENDPOINTS = ("model", "api_key_variable", "server")
+_OF_BASES = ("against_model", "against_api_key_variable")
+
+
+def wish_of(subject: str, *, tasks: str | None, **values: object) -> EvaluationWish:
+    """A wish from what was typed.
+
+    Args:
+        subject: an engine, or a URL.
+        tasks: names with commas between them; None for all shipped suites.
+        values: other fields of the wish, and ``overrides`` as a mapping.
+
+    Raises:
+        UsageError: naming the option that does not fit, or that means nothing here.
+    """
+    names = [name for part in (tasks or "").split(",") if (name := part.strip())]
+    who = {"url": subject} if "://" in subject else {"engine": subject}
+    try:
+        wish = EvaluationWish.model_validate({**who, "tasks": names, **values})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        field = str(problem["loc"][-1]) if problem["loc"] else "evaluate"
+        raise UsageError(f"{_option(field)} {problem['input']}: {problem['msg']}") from None
+    _require_meaning(wish)
+    return wish
+
+
+def with_ids(home: Home, wish: EvaluationWish) -> EvaluationWish:
+    """The same with ids instead of names of this home's engines and evaluations, and with whole paths.
+
+    A name may be another engine's tomorrow, and a path another folder's elsewhere.
+
+    Raises:
+        UsageError: there is no such engine or evaluation, or a setting of engines is for none.
+        EngineError: an engine is damaged.
+    """
+    changed: dict[str, str] = {}
+    engines = wish.engine is not None
+    if wish.engine is not None:
+        changed["engine"] = _engine(home, wish.engine)
+    if wish.against is not None and "://" not in wish.against:
+        try:
+            changed["against"] = _engine(home, wish.against)
+            engines = True
+        except UsageError:
+            changed["against"] = stored_folder(home, wish.against).name
+    if not engines:
+        _refuse_overrides(wish)
+    if wish.data is not None:
+        changed["data"] = _whole(wish.data)
+    return wish.model_copy(update=changed)
+
+
+def command_of(wish: EvaluationWish) -> str:
+    """The command that evaluates again; a home is named by its variable."""
+    words = ["roundhouse", "evaluate", wish.url or wish.engine or ""]
+    if wish.tasks:
+        words += ["--tasks", ",".join(wish.tasks)]
+    for name, option in _OPTIONS.items():
+        value, usual = getattr(wish, name), EvaluationWish.model_fields[name].default
+        if value is not None and value != usual:
+            words += _written(option, value)
+    for name, value in wish.overrides.model_dump(exclude_none=True).items():
+        option = _option(name)
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        else:
+            words += _written(option, value)
+    return shlex.join(words)
+
+
+def _written(option: str, value: object) -> list[str]:
+    text = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+    # What begins with a dash would be read as an option.
+    return [f"{option}={text}"] if text.startswith("-") else [option, text]
+
+
+def _option(field: str) -> str:
+    return _OPTIONS.get(field, "--" + field.replace("_", "-"))
+
+
+def _require_meaning(wish: EvaluationWish) -> None:
+    """Refuse what would be ignored."""
+    against_url = "://" in (wish.against or "")
+    if wish.engine is not None:
+        for name in _OF_ENDPOINTS:
+            if getattr(wish, name) is not None:
+                hint = (
+                    f"For a base that is a URL there is --against-{_option(name)[2:]}."
+                    if f"against_{name}" in _OF_BASES
+                    else None
+                )
+                raise UsageError(f"{_option(name)} is for endpoints", hint=hint or "Give the URL of one.")
+    for name in _OF_BASES:
+        if getattr(wish, name) is not None and not against_url:
+            raise UsageError(f"{_option(name)} is for a base that is an endpoint", hint="Give the URL of one: --against URL.")
+    if wish.url is not None and (wish.against is None or against_url):
+        _refuse_overrides(wish)
+
+
+def _refuse_overrides(wish: EvaluationWish) -> None:
+    for name in wish.overrides.model_dump(exclude_none=True):
+        raise UsageError(f"{_option(name)} is for engines that are loaded here; {wish.url} runs as it is")
+
+
+def _engine(home: Home, wanted: str) -> str:
+    """The id of an engine of this home; the whole path of one elsewhere."""
+    store = EngineStore(home)
+    found = store.find(wanted)
+    folder = found.folder.resolve()
+    return found.manifest.id if folder == store.path(found.manifest.id).resolve() else str(folder)
+
+
+def _whole(path: str) -> str:
+    return str(Path(path).expanduser().resolve())
