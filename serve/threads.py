@@ -6,7 +6,10 @@ import os
 
 from roundhouse.build.hardware import usable_cores
 
-__all__ = ["prepare_threads"]
+__all__ = ["SPIN_COUNT", "prepare_threads"]
+
+SPIN_COUNT = "3000"
+"""How often OpenMP's threads look again before they sleep (``GOMP_SPINCOUNT``)."""
 
 
 def prepare_threads() -> None:
@@ -17,5 +20,5 @@ def prepare_threads() -> None:
     So they spin for about as long as waking takes: what OpenMP itself does where threads outnumber cores. (libgomp, which
     torch brings, reads it; other OpenMPs do not.)
     """
-    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
+    os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
     os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))

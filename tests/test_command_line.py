@@ -41,10 +41,10 @@ def test_plan_answers_in_json(roundhouse, tiny_model) -> None:
     assert (plan["pages"], plan["binding_limit"]) == (40, "kv_cache_tokens")
 
 
-def test_recipes_and_gpus_are_planned_side_by_side(roundhouse, tmp_path: Path) -> None:
-    recipe = tmp_path / "decode.yaml"
-    recipe.write_text("model: shape:llama-3.1-8b\nweights: int4_awq\n")
-    arguments = ["plan", "shape:llama-3.1-8b", str(recipe), "--gpu", "h200", "--gpu", "l40s", "--request-tokens", "4096"]
+def test_recipes_and_gpus_are_planned_side_by_side(roundhouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a short path fits its column wherever tests run
+    Path("decode.yaml").write_text("model: shape:llama-3.1-8b\nweights: int4_awq\n")
+    arguments = ["plan", "shape:llama-3.1-8b", "./decode.yaml", "--gpu", "h200", "--gpu", "l40s", "--request-tokens", "4096"]
     plans = json.loads(roundhouse(*arguments, "--json").stdout)
     assert plans["schema"] == "roundhouse.plans/1"
     assert [plan["gpu"] for plan in plans["plans"]] == ["H200-SXM", "L40S", "H200-SXM", "L40S"]
@@ -299,3 +299,18 @@ def test_version(roundhouse) -> None:
     from roundhouse import __version__
 
     assert roundhouse("--version").stdout.strip() == __version__
+
+
+def test_engines_that_a_command_starts_spin_as_their_own_process_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command line puts into its environment is what processes below it find, and keep."""
+    from roundhouse import __main__
+    from roundhouse.serve.threads import SPIN_COUNT, prepare_threads
+
+    monkeypatch.setattr(sys, "argv", ["roundhouse", "--version"])
+    for name in ("GOMP_SPINCOUNT", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    with pytest.raises(SystemExit):
+        __main__.main()
+    prepare_threads()
+    assert os.environ["GOMP_SPINCOUNT"] == SPIN_COUNT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -15,6 +16,14 @@ from roundhouse.console.commands import add_commands as add_console_commands
 from roundhouse.console.remote.entry import is_for_server
 from roundhouse.errors import RoundhouseError
 from roundhouse.serve.commands import add_commands as add_serve_commands
+from roundhouse.serve.threads import SPIN_COUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roundhouse.build.home import Home
+    from roundhouse.build.planner.decode import MeasuredRun
+    from roundhouse.build.planner.plan import Plan
 
 __all__ = ["app", "main"]
 
@@ -42,15 +51,24 @@ def _root(
         raise typer.Exit
 
 
-add_build_commands(app)
+def _measured(home: Home, plan: Plan) -> Sequence[MeasuredRun]:
+    """What the home's benchmarks say of a plan's engine. Where there are none, what reads them is not loaded."""
+    if not (home.path / "benchmarks").is_dir():
+        return ()
+    from roundhouse.serve.benchmark.calibration import measured_in
+
+    return measured_in(home, plan)
+
+
+add_build_commands(app, measured=_measured)
 add_serve_commands(app)
 add_console_commands(app)
 
 
 def main() -> None:
     """Run the command line: exit codes 0 fine, 1 failed, 2 usage, 3 refused by the plan, 130 interrupted."""
-    # OpenMP threads that spin while they wait make every small operation slow on shared cores.
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    # For this process and all that it starts: what is said here first is what an engine's process finds.
+    os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without Unicode gets question marks, not a traceback
         sys.stdout.reconfigure(errors="replace")
     try:
