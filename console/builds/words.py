@@ -18,6 +18,8 @@ KIND_NAMES: dict[JobKind, str] = {
     "deploy": "deployments",
     "undeploy": "ends of deployments",
     "drill": "drills",
+    "benchmark": "benchmarks",
+    "evaluate": "evaluations",
 }
 _TITLES: dict[JobKind, str] = {
     "build": "Build {}",
@@ -26,6 +28,8 @@ _TITLES: dict[JobKind, str] = {
     "deploy": "Deploy {}",
     "undeploy": "Stop {}",
     "drill": "Drill on {}",
+    "benchmark": "Benchmark {}",
+    "evaluate": "Evaluate {}",
 }
 
 

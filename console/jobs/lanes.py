@@ -7,11 +7,14 @@ from ..models import JobKind
 __all__ = ["LANES", "lane_of"]
 
 LANES: dict[str, tuple[JobKind, ...]] = {
-    "engines": ("build", "verify", "remove", "drill"),
+    "engines": ("build", "verify", "remove", "drill", "benchmark", "evaluate"),
     "deploys": ("deploy",),
     "unloads": ("undeploy",),
 }
-"""Somebody who deploys does not wait for a build, and somebody who unloads for neither."""
+"""Somebody who deploys does not wait for a build, and somebody who unloads for neither.
+
+Speed is measured in the lane of builds: one that ran beside a benchmark would take the processor from what is measured.
+"""
 
 
 def lane_of(kind: str) -> tuple[JobKind, ...]:

@@ -32,6 +32,8 @@ class NewJob:
     host: str | None = None
     home: str | None = None
     most_attempts: int = 1
+    sealed: str | None = None
+    """Secrets, encrypted."""
 
 
 def enqueue(session: Session, new: NewJob) -> Job:
@@ -49,6 +51,7 @@ def enqueue(session: Session, new: NewJob) -> Job:
         state="queued",
         subject=new.subject,
         payload=new.payload,
+        sealed=new.sealed,
         engine_id=new.engine_id,
         deployment_id=new.deployment_id,
         target=new.target,

@@ -78,8 +78,6 @@ class BenchmarkRun(Base):
     """Requests, of all points."""
     noisy: Mapped[int]
     """Points that were disturbed."""
-    header: Mapped[dict[str, Any]]
-    """``header.json``."""
     began_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     recorded_at: Mapped[datetime]
@@ -90,6 +88,8 @@ class BenchmarkRun(Base):
     """What a search looks through, in small letters."""
     deleted_at: Mapped[datetime | None]
     """Deleted here; the row stays until the worker of its home has deleted the folder."""
+    header: Mapped[dict[str, Any]]
+    """``header.json``. The last column: it is long, and SQLite walks through it to reach what stands behind it."""
 
 
 class BenchmarkTag(Base):
@@ -210,11 +210,14 @@ class EvaluationRun(Base):
     gate_reasons: Mapped[list[str]]
     worst_difference: Mapped[float | None]
     """Points of 100 of the task that is furthest down against the base; negative is worse."""
-    header: Mapped[dict[str, Any]]
     began_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     recorded_at: Mapped[datetime]
+    sought: Mapped[str]
+    """What a search looks through, in small letters."""
     deleted_at: Mapped[datetime | None]
+    header: Mapped[dict[str, Any]]
+    """``header.json``."""
 
 
 class EvaluationScore(Base):

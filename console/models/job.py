@@ -47,6 +47,8 @@ class Job(Base):
     """What it is about, in words: an engine's name, a model."""
     payload: Mapped[dict[str, Any]]
     """What to do, as its kind writes it down."""
+    sealed: Mapped[str | None]
+    """Secrets that it needs, encrypted: nobody sees them in the payload."""
     engine_id: Mapped[str | None] = mapped_column(index=True)
     """The engine that it is about, or that it made."""
     deployment_id: Mapped[str | None] = mapped_column(index=True)

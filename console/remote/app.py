@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from .address import SERVER_VARIABLE
+from .bench import bench
 from .build import build
 from .deployments import deployments
 from .drill import drill
 from .engines import engines
+from .evaluate import evaluate
 from .integrity import integrity
 from .jobs import jobs
 from .plan import plan
@@ -51,5 +53,7 @@ app.add_typer(jobs, name="jobs")
 app.add_typer(engines, name="engines")
 app.add_typer(deployments, name="deployments")
 app.command()(drill)
+app.add_typer(bench, name="bench")
+app.add_typer(evaluate, name="evaluate")
 app.command()(integrity)
 app.command()(workers)

@@ -7,14 +7,16 @@ from typing import Protocol, TypeVar
 
 from roundhouse.errors import UsageError
 
+from ..benchmarks.records import BenchmarkRow
 from ..deployments.listing import ListedDeployment
 from ..deployments.records import DeploymentRow
 from ..engines.records import EngineRow
 from ..errors import NotFoundError
+from ..evaluations.records import EvaluationRow
 from ..paging import Paged
 from .client import Client, Query
 
-__all__ = ["find_deployment", "find_engine"]
+__all__ = ["find_benchmark", "find_deployment", "find_engine", "find_evaluation"]
 
 _MOST = 200
 
@@ -55,7 +57,29 @@ def find_deployment(client: Client, called: str) -> DeploymentRow:
     return _only(by_id or [each for each in found if each.live] or found, called, "deployment")
 
 
-def _only(found: Sequence[N], called: str, what: str) -> N:
+def find_benchmark(client: Client, called: str) -> BenchmarkRow:
+    """A benchmark run by its id, the start of it, or the name of what was measured where that was measured once.
+
+    Raises:
+        NotFoundError: none is called like that.
+        UsageError: several are.
+    """
+    query: Query = {"text": called, "size": _MOST}
+    return _only(client.get("/benchmarks", Paged[BenchmarkRow], query).items, called, "benchmark run", "bench")
+
+
+def find_evaluation(client: Client, called: str) -> EvaluationRow:
+    """An evaluation by its id, the start of it, or the name of what was evaluated where that was evaluated once.
+
+    Raises:
+        NotFoundError: none is called like that.
+        UsageError: several are.
+    """
+    query: Query = {"text": called, "size": _MOST}
+    return _only(client.get("/evaluations", Paged[EvaluationRow], query).items, called, "evaluation", "evaluate")
+
+
+def _only(found: Sequence[N], called: str, what: str, listed: str | None = None) -> N:
     for fitting in (
         [each for each in found if each.id == called],
         [each for each in found if each.name == called],
@@ -66,4 +90,4 @@ def _only(found: Sequence[N], called: str, what: str) -> N:
         if fitting:
             names = ", ".join(f"{each.id} ({each.name})" for each in fitting[:10])
             raise UsageError(f"{called} could be any of {len(fitting)} {what}s: {names}", hint="Give more of its id.")
-    raise NotFoundError(f"there is no {what} {called}", hint=f"`{what}s list` shows what there is.")
+    raise NotFoundError(f"there is no {what} {called}", hint=f"`{listed or f'{what}s'} list` shows what there is.")

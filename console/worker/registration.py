@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
@@ -15,6 +16,7 @@ from sqlalchemy import update
 from roundhouse import __version__
 from roundhouse.build.extras import require_extra
 from roundhouse.build.hardware import this_machine
+from roundhouse.build.home import Home
 from roundhouse.build.planner.support import unbuilt_reason
 from roundhouse.build.recipe import Target
 from roundhouse.build.trtllm import installed_version, target_verdicts
@@ -25,7 +27,7 @@ from ..database.database import Database
 from ..models import Worker
 from .settings import WorkerSettings
 
-__all__ = ["Registration", "targets_here", "versions_here"]
+__all__ = ["Registration", "targets_here", "tools_here", "versions_here"]
 
 _PACKAGES = ("torch", "transformers", "nvidia-modelopt", "nvidia-pytriton", "numpy")
 
@@ -54,7 +56,7 @@ class Registration:
             pid=os.getpid(),
             home=str(self._home),
             hardware=this_machine().model_dump(mode="json"),
-            versions=versions_here(),
+            versions=versions_here() | tools_here(self._home),
             targets=targets_here(),
             disk_free=free,
             disk_total=total,
@@ -98,6 +100,15 @@ def versions_here() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def tools_here(home: Path) -> dict[str, str]:
+    """What measures, where it is installed in an environment of its own; it is not started to find that out."""
+    from roundhouse.serve.benchmark.aiperf.locate import PINNED, VARIABLE, environment_folder
+
+    if (environment_folder(Home(home)) / "bin" / "aiperf").is_file():
+        return {"aiperf": PINNED}
+    return {"aiperf": "installed"} if os.environ.get(VARIABLE) or shutil.which("aiperf") else {}
 
 
 def _disk(folder: Path) -> tuple[int, int]:

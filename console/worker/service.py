@@ -17,6 +17,7 @@ from ..jobs.liveness import HEARTBEAT
 from .inventory import Inventory
 from .lane import Lane, remove_leftovers
 from .periodic import Faults, Periodic
+from .records_inventory import RecordsInventory
 from .registration import Registration
 from .settings import WorkerSettings
 
@@ -25,6 +26,7 @@ __all__ = ["Watch", "run_worker"]
 _log = logging.getLogger(__name__)
 _INVENTORY_S = 60.0
 _DEPLOYMENTS_S = 2.0
+_RECORDS_S = 2.0
 _END_WAIT_S = 5.0
 
 
@@ -58,6 +60,7 @@ def run_worker(settings: WorkerSettings, stop: Event, watches: Sequence[Watch] =
             "worker %s on %s: home %s, targets %s", worker.id, worker.host, worker.home, ", ".join(worker.targets) or "none"
         )
         worklist, inventory = Worklist(database, lease=settings.lease), Inventory(settings.home, settings.host)
+        records = RecordsInventory(database, settings.home, settings.host)
         deployments = DeploymentWatch(database, settings.home, settings.host)
         engines = Periodic("comparing engines with the database", lambda: inventory.reconcile(database), _INVENTORY_S)
         beside = [
@@ -65,6 +68,7 @@ def run_worker(settings: WorkerSettings, stop: Event, watches: Sequence[Watch] =
             Periodic("looking for abandoned jobs", worklist.give_up_abandoned, settings.lease.total_seconds() / 6),
             engines,
             Periodic("looking at deployments", deployments.look, _DEPLOYMENTS_S),
+            Periodic("looking at benchmarks and evaluations", records.look, _RECORDS_S),
             *(Periodic(watch.what, watch.look, watch.every_s) for watch in watches),
         ]
         lanes = [Lane(name, settings, worklist, worker, stop, engines.nudge) for name in LANES]

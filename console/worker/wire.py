@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-__all__ = ["Ended", "Event", "Progress", "StageBegan", "StageEnded", "as_line", "plain_text", "read_line"]
+__all__ = ["Ended", "Event", "Progress", "StageBegan", "StageEnded", "as_line", "plain_text", "plain_value", "read_line"]
 
 _SEPARATOR = "\x1e"
 _STYLES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -59,7 +59,7 @@ _events: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="
 
 def as_line(event: Event) -> str:
     """The line that says it, in plain text. Numbers in it that are not finite become null: no database takes them."""
-    return f"{_SEPARATOR}{type(event).model_validate(_plain(event.model_dump())).model_dump_json()}\n"
+    return f"{_SEPARATOR}{type(event).model_validate(plain_value(event.model_dump())).model_dump_json()}\n"
 
 
 def read_line(line: str) -> tuple[str | None, Event | None]:
@@ -78,10 +78,10 @@ def plain_text(text: str) -> str:
     return _HALVES.sub("\N{REPLACEMENT CHARACTER}", _CONTROLS.sub("", _STYLES.sub("", text)))
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Any value, with plain text wherever in it there is text."""
     if isinstance(value, str):
         return plain_text(value)
     if isinstance(value, dict):
-        return {_plain(key): _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {plain_value(key): plain_value(each) for key, each in value.items()}
+    return [plain_value(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Benchmark runs, evaluations, and what accounts like to see."""
+"""Benchmark runs, evaluations, secrets of jobs, and what accounts like to see."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ down_revision = "0005"
 
 def upgrade() -> None:
     """Do it."""
+    op.add_column("job", sa.Column("sealed", sa.String(), nullable=True))
     op.create_table(
         "benchmark",
         sa.Column("id", sa.String(), nullable=False),
@@ -47,7 +48,6 @@ def upgrade() -> None:
         sa.Column("samples", sa.Integer(), nullable=False),
         sa.Column("failed", sa.Integer(), nullable=False),
         sa.Column("noisy", sa.Integer(), nullable=False),
-        sa.Column("header", Json, nullable=False),
         sa.Column("began_at", UtcDateTime(), nullable=False),
         sa.Column("ended_at", UtcDateTime(), nullable=True),
         sa.Column("recorded_at", UtcDateTime(), nullable=False),
@@ -55,6 +55,7 @@ def upgrade() -> None:
         sa.Column("is_baseline", sa.Boolean(), nullable=False),
         sa.Column("sought", sa.String(), nullable=False),
         sa.Column("deleted_at", UtcDateTime(), nullable=True),
+        sa.Column("header", Json, nullable=False),
         sa.CheckConstraint(
             "state IN ('running', 'finished', 'failed', 'cancelled', 'interrupted')", name=op.f("ck_benchmark_state")
         ),
@@ -166,11 +167,12 @@ def upgrade() -> None:
         sa.Column("gate_points", sa.Double(), nullable=False),
         sa.Column("gate_reasons", Json, nullable=False),
         sa.Column("worst_difference", sa.Double(), nullable=True),
-        sa.Column("header", Json, nullable=False),
         sa.Column("began_at", UtcDateTime(), nullable=False),
         sa.Column("ended_at", UtcDateTime(), nullable=True),
         sa.Column("recorded_at", UtcDateTime(), nullable=False),
+        sa.Column("sought", sa.String(), nullable=False),
         sa.Column("deleted_at", UtcDateTime(), nullable=True),
+        sa.Column("header", Json, nullable=False),
         sa.CheckConstraint("gate IN ('passed', 'failed', 'not measured')", name=op.f("ck_evaluation_gate")),
         sa.CheckConstraint(
             "state IN ('running', 'finished', 'failed', 'cancelled', 'interrupted')", name=op.f("ck_evaluation_state")
@@ -223,3 +225,4 @@ def downgrade() -> None:
         "benchmark",
     ):
         op.drop_table(table)
+    op.drop_column("job", "sealed")

@@ -6,7 +6,17 @@ from typing import Annotated
 
 from fastapi import Header, Path
 
-__all__ = ["DeploymentId", "EngineId", "IdempotencyKey", "JobId", "UserName", "WorkerId"]
+__all__ = [
+    "BenchmarkId",
+    "DeploymentId",
+    "EngineId",
+    "EvaluationId",
+    "FileName",
+    "IdempotencyKey",
+    "JobId",
+    "UserName",
+    "WorkerId",
+]
 
 IdempotencyKey = Annotated[
     str | None,
@@ -19,6 +29,9 @@ IdempotencyKey = Annotated[
     ),
 ]
 JobId = Annotated[int, Path(ge=1, le=2**31 - 1, description="A job's number.")]
+BenchmarkId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="A benchmark run's id, the whole of it.")]
+EvaluationId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="An evaluation's id, the whole of it.")]
+FileName = Annotated[str, Path(min_length=1, max_length=400, description="A raw file's name, with its folders.")]
 EngineId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="An engine's id, the whole of it.")]
 DeploymentId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,64}$", description="A deployment's id.")]
 WorkerId = Annotated[str, Path(pattern=r"^[0-9A-Za-z._-]{1,100}$", description="A worker's id.")]

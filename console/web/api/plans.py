@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from roundhouse.build.planner.report import PlanReport, report_of
 from roundhouse.build.recipe import recipe_from
 
+from ...benchmarks.calibrating import measured_here
 from ...plans.answer import plan_here
 from ...plans.devices import Device, devices
 from ...plans.suggestions import suggested_models
@@ -46,6 +47,7 @@ def make(request: Request, session: Reading, wanted: PlanRequest) -> PlanReport:
         state_of(request).models,
         request_tokens=wanted.request_tokens,
         price_per_gpu_hour=wanted.price_per_gpu_hour,
+        measured=measured_here(session),
     )
     return report_of(plan)
 

@@ -222,6 +222,62 @@ def test_drills_integrity_and_workers(remote: RemoteCommand, database: Database,
 
 
 @on_sqlite
+def test_benchmarks(remote: RemoteCommand, database: Database, home: Home) -> None:
+    there = populate(database, home).known
+    run = str(there["benchmark_id"])
+    listed = remote("bench", "list", "--text", "tiny")
+    assert (listed.code, run in listed.out, "128 in, 64 out" in listed.out) == (0, True, True)
+    assert remote("bench", "list", "--state", "failed").out == "No benchmark runs.\n"
+    shown = remote("bench", "show", run[:8]).out
+    assert "roundhouse bench tiny-bf16-bf16 --concurrency 1,8,16,32" in shown
+    assert json.loads(remote("bench", "show", run, "--json").out)["levels"][0]["concurrency"] == 1
+    asked = json.loads(remote("bench", ID, "--concurrency", "1,4", "--prefill", "64", "--json").out)
+    assert (asked["kind"], asked["payload"]["wish"]["concurrencies"], asked["host"]) == ("benchmark", [1, 4], HOST)
+    assert asked["payload"]["wish"]["prefill_lengths"] == [64]
+    bare = remote("bench", "aaaaaaaa", "--deployment", "--bare")
+    assert (bare.code, "the bare loop is an engine's" in bare.err) == (2, True)
+    wrong = remote("bench", ID, "--concurrency", "many")
+    assert (wrong.code, "these are no numbers" in wrong.err) == (2, True)
+    worker = ScriptedWorker(database, add_worker(database, "two"))
+    with worker.doing(worker.ends("failed", result={"benchmark_id": run}, error="the endpoint went away")):
+        followed = remote("bench", "http://gpu:8000", "--model", "llama", "--served-by", "vLLM", "--follow")
+    assert (followed.code, "at once" in followed.out, "the endpoint went away" in followed.err) == (1, True, True)
+    assert remote("bench", "remove", run, "--yes").code == 0
+    assert remote("bench", "show", run).code == 2
+
+
+@on_sqlite
+def test_an_endpoints_key_is_named_and_not_typed(
+    remote: RemoteCommand, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("bench", "https://gpu.example/v1", "--api-key-variable", "MY_KEY", "--json")
+    assert "MY_KEY is not set" in remote(*words).err
+    monkeypatch.setenv("MY_KEY", "sk-secret-of-mine")
+    asked = remote(*words)
+    assert (asked.code, "sk-secret-of-mine" in asked.out + asked.err) == (0, False)
+    with database.reading() as session:
+        job = session.scalars(select(Job)).one()
+    assert (job.sealed is not None, job.payload["wish"]["api_key_variable"]) == (True, "ROUNDHOUSE_ENDPOINT_API_KEY")
+
+
+@on_sqlite
+def test_evaluations(remote: RemoteCommand, database: Database, home: Home) -> None:
+    there = populate(database, home).known
+    evaluation = str(there["evaluation_id"])
+    assert evaluation in remote("evaluate", "list", "--gate", "passed").out
+    assert remote("evaluate", "list", "--gate", "failed").out == "No evaluations.\n"
+    assert "arithmetic" in remote("evaluate", "show", evaluation[:8]).out
+    asked = json.loads(remote("evaluate", ID, "--tasks", "perplexity,needle", "--limit", "5", "--json").out)
+    assert (asked["kind"], asked["payload"]["wish"]["tasks"]) == ("evaluate", ["perplexity", "needle"])
+    worker = ScriptedWorker(database, add_worker(database, "two"))
+    with worker.doing(worker.ends("succeeded", result={"evaluation_id": evaluation, "gate": "passed"})):
+        followed = remote("evaluate", "http://gpu:8000", "--follow", "--json")
+    assert json.loads(followed.out)["gate"] == "passed"
+    assert remote("evaluate", "remove", evaluation, "--yes").code == 0
+    assert evaluation not in remote("evaluate", "list").out
+
+
+@on_sqlite
 def test_who_may_not_is_told_so(run_main: RemoteCommand, console: str, database: Database, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(token_of(database, "viewer"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
 
 from built import ID, add_built
 from deployed import add_deployment, add_lines, add_samples
+from measured import add_benchmarks, add_evaluations
 
 from roundhouse.build.home import Home
 from roundhouse.console.access.accounts import add_account, hash_password
@@ -83,6 +85,9 @@ def populate(database: Database, home: Home) -> Populated:
         session.flush()
         entry = Actor(victim.id, "victim", "viewer", "browser", "10.0.0.1")
         audit(session, entry, "job.cancel", "job", "1")
+        log = ("items.jsonl", gzip.compress(b"{}\n"))
+        (benchmark,) = add_benchmarks(session, host=HOST, home=HOME, samples=3, files=[log])
+        (evaluation,) = add_evaluations(session, host=HOST, home=HOME)
         drill = enqueue(session, NewJob("drill", "no model", {"seed": 1}, "victim")).id
         known = {"event_id": event.id, "token_id": of_victim}
     job = _failed_build(database, worker)
@@ -96,6 +101,9 @@ def populate(database: Database, home: Home) -> Populated:
             "worker_id": worker.id,
             "name": "victim",
             "entry_id": 1,
+            "benchmark_id": benchmark,
+            "evaluation_id": evaluation,
+            "file_name": log[0],
             "handle": "0123456789abcdef",
             **known,
         },

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from desk import Desk
 
 from roundhouse.build.home import Home
 from roundhouse.console.database.database import Database
@@ -150,3 +151,8 @@ def bench(database: Database, home: Home) -> Iterator[Bench]:
     bench = Bench(database, home)
     yield bench
     bench.close()
+
+
+@pytest.fixture
+def desk(database: Database, home: Home) -> Desk:
+    return Desk(database, home)

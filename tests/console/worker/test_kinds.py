@@ -9,68 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desk import HOST, Desk
 from sqlalchemy import select
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.console.database.base import utc_now
-from roundhouse.console.database.database import Database
 from roundhouse.console.engines.recording import record_engine
-from roundhouse.console.jobs import LeaseLostError, NewJob, Worklist, enqueue
-from roundhouse.console.models import Deployment, EngineRecord, EngineReplica, Job, Worker
+from roundhouse.console.jobs import LeaseLostError, Worklist
+from roundhouse.console.models import Deployment, EngineRecord, Job
 from roundhouse.console.models_allowed import AllowedModels
 from roundhouse.console.worker.kinds import run_kind
-from roundhouse.console.worker.order import WorkOrder
 from roundhouse.console.worker.task import Task, TaskFailedError, TaskStoppedError
-from roundhouse.console.worker.wire import Event, Progress, StageBegan
+from roundhouse.console.worker.wire import Progress, StageBegan
 from roundhouse.errors import EngineError, UsageError
-
-HOST = "here"
-
-
-class Desk:
-    """Tasks in this process, and what they said."""
-
-    def __init__(self, database: Database, home: Home) -> None:
-        self.database = database
-        self.home = home
-        self.events: list[Event] = []
-        self.lines: list[str] = []
-        with database.writing() as session:
-            now = utc_now()
-            self.worker = Worker(
-                id="w", host=HOST, pid=1, home=str(home.path), hardware={}, versions={}, targets=["torch"], disk_free=1,
-                disk_total=2, started_at=now, seen_at=now,
-            )  # fmt: skip
-            session.add(self.worker)
-
-    def task(self, kind: Any, **payload: Any) -> Task:
-        with self.database.writing() as session:
-            enqueue(session, NewJob(kind=kind, subject="it", payload=payload))
-        claim = Worklist(self.database).claim(self.worker)
-        assert claim is not None
-        order = WorkOrder(
-            job_id=claim.job_id, attempt=1, fence=claim.fence, kind=kind, payload=payload, home=self.home.path, host=HOST,
-            model_folders=(), database=self.database.url.render_as_string(hide_password=False),
-        )  # fmt: skip
-        return Task(order, self.events.append, self.lines.append)
-
-    def run(self, kind: Any, **payload: Any) -> dict[str, Any]:
-        task = self.task(kind, **payload)
-        try:
-            return run_kind(task)
-        finally:
-            task.close()
-
-    def replica(self) -> EngineReplica | None:
-        with self.database.reading() as session:
-            return session.scalars(select(EngineReplica)).one_or_none()
-
-
-@pytest.fixture
-def desk(database: Database, home: Home) -> Desk:
-    return Desk(database, home)
 
 
 @pytest.fixture

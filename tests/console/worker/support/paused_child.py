@@ -13,8 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from roundhouse.console.benchmarks.recording import record_folder
 from roundhouse.console.worker import child
 from roundhouse.console.worker.kinds import run_kind
+from roundhouse.console.worker.measuring import JobWatcher
 from roundhouse.console.worker.task import Task, TaskFailedError
 from roundhouse.errors import UsageError
 
@@ -50,6 +52,16 @@ def finish_anyway(task: Task) -> dict[str, Any]:
     task.begin_stage("waiting", "for the end, and then goes on")
     task.stopping.wait()
     return {"finished": True}
+
+
+def measure(task: Task) -> dict[str, Any]:
+    """Writes down half of a benchmark run, and goes on for ever."""
+    sys.path.append(str(Path(__file__).parents[2] / "support"))
+    from measured import benchmark_content, write_benchmark
+
+    watcher = JobWatcher(task, record_folder)
+    watcher.began(write_benchmark(task.home, benchmark_content(0, part=0.5)).folder)
+    return wait(task)
 
 
 def fail(task: Task) -> dict[str, Any]:

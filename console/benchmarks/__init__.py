@@ -1,0 +1,1 @@
+"""Benchmark runs: recorded as workers find them in their homes, asked for, listed, marked and deleted."""

@@ -1,0 +1,58 @@
+"""Repeats summed up to levels as columns have them, and a run to the numbers by which lists sort it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from roundhouse.serve.benchmark.records import Point, PrefillPoint
+from roundhouse.serve.benchmark.statistics import Level, Spread, levels_of, prefill_levels_of
+
+from .records import LevelRow
+
+__all__ = ["level_rows", "summary_of"]
+
+
+def level_rows(points: Iterable[Point]) -> tuple[LevelRow, ...]:
+    """All repeats at each concurrency, by concurrency."""
+    return tuple(_row(level) for level in levels_of(points))
+
+
+def summary_of(levels: Sequence[LevelRow], prefill: Iterable[PrefillPoint]) -> dict[str, Any]:
+    """What a run's row says of its levels, by column."""
+    most = max(levels, key=lambda level: level.output_tokens_per_s, default=None)
+    alone = next((level for level in levels if level.concurrency == 1), None)
+    return {
+        "tokens_per_s_most": most and most.output_tokens_per_s,
+        "concurrency_most": most and most.concurrency,
+        "tokens_per_s_alone": alone and alone.output_tokens_per_s,
+        "prefill_tokens_per_s": max(
+            (level.tokens_per_s.median for level in prefill_levels_of(prefill) if level.tokens_per_s), default=None
+        ),
+        "failed": sum(level.failed for level in levels),
+        "noisy": sum(level.noisy for level in levels),
+    }
+
+
+def _row(level: Level) -> LevelRow:
+    return LevelRow(
+        concurrency=level.concurrency,
+        repeats=level.repeats,
+        output_tokens_per_s=level.output_tokens_per_s.median,
+        output_tokens_per_s_least=level.output_tokens_per_s.least,
+        output_tokens_per_s_most=level.output_tokens_per_s.most,
+        input_tokens_per_s=level.input_tokens_per_s.median,
+        requests_per_s=level.requests_per_s.median,
+        ttft_p50=_median(level.ttft_p50),
+        ttft_p99=_median(level.ttft_p99),
+        inter_token_p50=_median(level.inter_token_p50),
+        inter_token_p99=_median(level.inter_token_p99),
+        end_to_end_p50=_median(level.end_to_end_p50),
+        end_to_end_p99=_median(level.end_to_end_p99),
+        failed=level.failed,
+        noisy=level.noisy,
+    )
+
+
+def _median(spread: Spread | None) -> float | None:
+    return None if spread is None else spread.median

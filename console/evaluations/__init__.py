@@ -1,0 +1,1 @@
+"""Evaluations of accuracy: recorded as workers find them in their homes, asked for, listed and deleted."""

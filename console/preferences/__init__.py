@@ -1,0 +1,1 @@
+"""What somebody likes to see, kept for each account."""

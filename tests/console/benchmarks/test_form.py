@@ -1,0 +1,74 @@
+"""The form for a benchmark."""
+
+from __future__ import annotations
+
+import pytest
+from measured import benchmark_header
+
+from roundhouse.console.benchmarks.form import BenchmarkForm
+from roundhouse.console.benchmarks.workloads import named_workloads
+from roundhouse.serve.benchmark.workload import Workload
+
+ENGINE = "0123456789abcdef"
+
+
+def test_the_form_as_it_is_asks_for_a_sweep() -> None:
+    wanted, errors = BenchmarkForm(engine=ENGINE).read()
+    assert errors == {}
+    assert wanted is not None
+    assert (wanted.engine_id, wanted.concurrencies, wanted.repeats) == (ENGINE, (1, 8, 16, 32, 64), 3)
+    assert wanted.workload.key == Workload().key
+
+
+@pytest.mark.parametrize("text", ["1,8", "1 8", " 1;  8 ", "1, 8,"])
+def test_numbers_are_written_as_one_likes(text: str) -> None:
+    wanted, _ = BenchmarkForm(engine=ENGINE, concurrencies=text).read()
+    assert wanted is not None
+    assert wanted.concurrencies == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "said"),
+    [
+        ({"engine": ""}, "form", "name an engine"),
+        ({"concurrencies": ""}, "concurrencies", "at least one"),
+        ({"concurrencies": "1, 1"}, "form", "twice"),
+        ({"concurrencies": "1, x"}, "concurrencies", "whole number"),
+        ({"repeats": "1.5"}, "repeats", "whole number"),
+        ({"input_tokens": "0"}, "input_tokens", "greater than or equal to 1"),
+        ({"prefix_tokens": "128"}, "workload", "prompts would be nothing else"),
+        ({"guard": "maybe"}, "guard", "must be"),
+        ({"driver": "loop", "subject": "url", "url": "http://gpu:8000"}, "form", "bare loop"),
+        ({"subject": "url", "url": "gpu"}, "url", ""),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_field_it_was_typed_into(typed: dict[str, str], field: str, said: str) -> None:
+    wanted, errors = BenchmarkForm(**{"engine": ENGINE, **typed}).read()  # type: ignore[arg-type]
+    assert wanted is None
+    assert said in errors[field]
+
+
+def test_what_belongs_to_another_subject_is_left_out() -> None:
+    wanted, errors = BenchmarkForm(subject="deployment", deployment="d1", engine=ENGINE, url="gpu", guard="off").read()
+    assert errors == {}
+    assert wanted is not None
+    assert (wanted.deployment_id, wanted.engine_id, wanted.url) == ("d1", None, None)
+
+
+@pytest.mark.parametrize("name", named_workloads())
+def test_named_workloads_are_asked_for_whole(name: str) -> None:
+    wanted, _ = BenchmarkForm(engine=ENGINE, workload=name, input_tokens="nonsense").read()
+    assert wanted is not None
+    assert wanted.workload == named_workloads()[name]
+
+
+def test_a_run_is_asked_for_again_as_it_was() -> None:
+    header = benchmark_header(workload=named_workloads()["chat"], driver="loop", seed=99)
+    wanted, errors = BenchmarkForm.again(header).read()
+    assert errors == {}
+    assert wanted is not None
+    assert wanted.engine_id == header.subject.engine_id
+    assert (wanted.workload, wanted.concurrencies, wanted.prefill_lengths) == (
+        header.workload, header.concurrencies, header.prefill_lengths,
+    )  # fmt: skip
+    assert (wanted.seed, wanted.driver, wanted.repeats) == (99, "loop", 3)

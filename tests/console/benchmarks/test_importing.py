@@ -1,0 +1,101 @@
+"""Files of results that somebody sends become runs without a home."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+
+import pytest
+from measured import benchmark_content
+from sqlalchemy import select
+
+from roundhouse.console.access.actor import Actor
+from roundhouse.console.benchmarks.deleting import delete_runs
+from roundhouse.console.benchmarks.files import one_file
+from roundhouse.console.benchmarks.importing import SentFile, add_imported, read_sent
+from roundhouse.console.benchmarks.queries import benchmark_detail, benchmark_record
+from roundhouse.console.database.database import Database
+from roundhouse.console.errors import ConflictError, ForbiddenError
+from roundhouse.console.models import BenchmarkRun, RecordFile
+from roundhouse.errors import UsageError
+from roundhouse.serve.benchmark.exporting import json_of
+from roundhouse.serve.benchmark.records import Benchmark
+
+ANN = Actor(1, "ann", "operator", "browser", "x")
+VLLM = {
+    "date": "20260301-120000", "endpoint_type": "openai", "backend": "openai", "model_id": "llama", "tokenizer_id": "llama",
+    "request_rate": "inf", "num_prompts": 8,
+    "max_concurrency": 4, "duration": 2.0, "completed": 8, "failed": 0, "total_input_tokens": 1024,
+    "total_output_tokens": 512, "request_throughput": 4.0, "output_throughput": 256.0, "total_token_throughput": 768.0,
+    "mean_ttft_ms": 20.0, "median_ttft_ms": 19.0, "std_ttft_ms": 1.0, "p99_ttft_ms": 30.0,
+    "mean_tpot_ms": 5.0, "median_tpot_ms": 5.0, "std_tpot_ms": 0.1, "p99_tpot_ms": 6.0,
+    "mean_itl_ms": 5.0, "median_itl_ms": 5.0, "std_itl_ms": 0.1, "p99_itl_ms": 6.0,
+    "mean_e2el_ms": 300.0, "median_e2el_ms": 300.0, "std_e2el_ms": 9.0, "p99_e2el_ms": 400.0,
+}  # fmt: skip
+
+
+def exported(*numbers: int) -> bytes:
+    runs = []
+    for number in numbers:
+        content = benchmark_content(number, state="running" if number == 1 else "finished")
+        fields = {each: getattr(content, each) for each in ("header", "state", "ended_at", "problem", "points", "prefill")}
+        runs.append(Benchmark(**fields))
+    return json_of(runs).encode()
+
+
+def test_a_file_of_vllm_is_a_run_with_the_file_kept(database: Database) -> None:
+    sent = SentFile(name="a folder/vllm.json", content=json.dumps(VLLM).encode(), server="vLLM 0.32 on 8×H200")
+    with database.writing() as session:
+        (run,) = add_imported(session, ANN, read_sent(sent))
+    with database.reading() as session:
+        found = benchmark_detail(session, run)
+        assert gzip.decompress(one_file(session, run, "vllm.json")) == sent.content
+    assert (found.state, found.is_imported, found.driver, found.host, found.home) == ("finished", True, "vllm", "", "")
+    assert (found.hardware, found.name, found.concurrency_most) == ("vLLM 0.32 on 8×H200", "llama", 4)
+    assert found.header.imported_from == "vllm.json"
+    with pytest.raises(ConflictError, match=f"before, as run {run}"), database.writing() as session:
+        add_imported(session, ANN, read_sent(sent))
+    with database.writing() as session:
+        delete_runs(session, ANN, [run])
+        assert session.scalars(select(BenchmarkRun)).all() == []
+        assert session.scalars(select(RecordFile.name)).all() == []
+        add_imported(session, ANN, read_sent(sent))
+
+
+def test_what_was_exported_comes_back_as_it_was(database: Database) -> None:
+    runs = read_sent(SentFile(name="runs.json", content=exported(0, 1)))
+    with database.writing() as session:
+        ids = add_imported(session, ANN, runs)
+    with database.reading() as session:
+        first, second = (benchmark_record(session, id_) for id_ in ids)
+    content = benchmark_content(0)
+    assert (first.points, first.prefill, first.ended_at) == (content.points, content.prefill, content.ended_at)
+    assert first.header == content.header.model_copy(update={"imported_from": "runs.json"})
+    assert second.state == "interrupted"
+    with pytest.raises(ConflictError, match="nothing was imported"), database.writing() as session:
+        add_imported(session, ANN, [*read_sent(SentFile(name="x", content=exported(2))), *runs])
+    with database.reading() as session:
+        assert len(session.scalars(select(BenchmarkRun.id)).all()) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b"[1]", b"not json", b"\xff\xfe", json.dumps({**VLLM, "duration": 0}).encode(), exported(0)[:-30], exported()],
+)
+def test_what_is_no_result_is_refused_without_naming_our_folders(content: bytes) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_sent(SentFile(name="../../x.json", content=content))
+    assert "/tmp" not in refused.value.message
+
+
+def test_numbers_that_cannot_be_are_refused(database: Database) -> None:
+    content = benchmark_content(0)
+    broken = dataclasses.replace(content, points=(content.points[0].model_copy(update={"duration_s": 0.0}),))
+    with pytest.raises(UsageError, match="cannot be"), database.writing() as session:
+        add_imported(session, ANN, [broken])
+    viewer = Actor(1, "eve", "viewer", "browser", "x")
+    with pytest.raises(ForbiddenError), database.writing() as session:
+        add_imported(session, viewer, [content])
+    with database.reading() as session:
+        assert session.scalars(select(BenchmarkRun)).all() == []
