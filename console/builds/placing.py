@@ -12,6 +12,7 @@ from roundhouse.build.hardware import Hardware, this_machine
 from roundhouse.build.planner.plan import Plan, require_legal
 from roundhouse.build.recipe import Recipe
 
+from ..benchmarks.calibrating import MeasuredHere, measured_here
 from ..database.base import utc_now
 from ..jobs.liveness import is_alive
 from ..models import Worker
@@ -96,10 +97,12 @@ def place(session: Session, recipe: Recipe, models: AllowedModels) -> Placing:
                 hardware[host] = Hardware.model_validate(told)
             except ValidationError:  # a worker of another version
                 continue
-    candidates = tuple(Candidate(host, each, _plan(recipe, each, models)) for host, each in hardware.items())
+    measured = measured_here(session)
+    candidates = tuple(Candidate(host, each, _plan(recipe, each, models, measured)) for host, each in hardware.items())
     first = next((each for each in candidates if each.plan.legal), candidates[0] if candidates else None)
-    return Placing(candidates, first.plan if first else _plan(recipe, this_machine(), models))
+    return Placing(candidates, first.plan if first else _plan(recipe, this_machine(), models, measured))
 
 
-def _plan(recipe: Recipe, hardware: Hardware, models: AllowedModels) -> Plan:
-    return plan_here(recipe, Device(key="", label=hardware.name, group="Workers", hardware=hardware), models)
+def _plan(recipe: Recipe, hardware: Hardware, models: AllowedModels, measured: MeasuredHere) -> Plan:
+    device = Device(key="", label=hardware.name, group="Workers", hardware=hardware)
+    return plan_here(recipe, device, models, measured=measured)

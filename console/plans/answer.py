@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 from roundhouse.build.planner.plan import Plan, make_plan
 from roundhouse.build.recipe import Recipe
 from roundhouse.errors import RoundhouseError, UsageError
 
+from ..benchmarks.calibrating import MeasuredHere
 from ..models_allowed import AllowedModels
 from .devices import Device, Devices
 from .form import FIELDS, FormProblemsError, PlanForm
@@ -38,7 +40,13 @@ class PlanAnswer:
         return self.plan is None and not self.problems
 
 
-def answer_to(form: PlanForm, devices: Devices, models: AllowedModels, usual_price: float | None = None) -> PlanAnswer:
+def answer_to(
+    form: PlanForm,
+    devices: Devices,
+    models: AllowedModels,
+    usual_price: float | None = None,
+    measured: MeasuredHere | None = None,
+) -> PlanAnswer:
     """Plan what a form says. Whatever is typed, this answers.
 
     Args:
@@ -46,6 +54,7 @@ def answer_to(form: PlanForm, devices: Devices, models: AllowedModels, usual_pri
         devices: what may be planned for.
         models: which may be read.
         usual_price: of a GPU hour, where the form says none.
+        measured: tells what was measured of a plan's engine.
     """
     problems, hints, device = dict[str, str](), dict[str, str](), None
     if not form.values.keys() - {"device"}:
@@ -64,7 +73,7 @@ def answer_to(form: PlanForm, devices: Devices, models: AllowedModels, usual_pri
         ordered = {name: problems[name] for name in FIELDS if name in problems}
         return PlanAnswer(form, device, problems=ordered, hints=hints)
     try:
-        plan = plan_here(recipe, device, models, request_tokens=request_tokens, price_per_gpu_hour=price)
+        plan = plan_here(recipe, device, models, request_tokens=request_tokens, price_per_gpu_hour=price, measured=measured)
     except RoundhouseError as error:
         name = _field_of(error, recipe)
         return PlanAnswer(form, device, problems={name: error.message}, hints={name: error.hint or ""})
@@ -78,8 +87,9 @@ def plan_here(
     *,
     request_tokens: int | None = None,
     price_per_gpu_hour: float | None = None,
+    measured: MeasuredHere | None = None,
 ) -> Plan:
-    """Plan a recipe that came over the network, from what is on this machine.
+    """Plan a recipe that came over the network, from what is on this machine and what was measured.
 
     Raises:
         UsageError: it names files that may not be read, requests longer than the model's, or a price that is none.
@@ -91,7 +101,8 @@ def plan_here(
     longest = recipe.max_seq_len or shape.max_positions
     if request_tokens is not None and request_tokens > longest:
         raise _RequestTokensError(f"requests are at most {longest:,} tokens long here")
-    plan = make_plan(
+    make = partial(
+        make_plan,
         recipe,
         shape,
         inventory,
@@ -99,6 +110,10 @@ def plan_here(
         request_tokens=request_tokens,
         price_per_gpu_hour=price_per_gpu_hour,
     )
+    plan = make()
+    # What was measured is looked up by what the plan decided; only where there is something it is planned once more.
+    if measured is not None and (rows := measured(plan)):
+        plan = make(measured=rows)
     prices = [row.price_per_million_tokens for row in plan.decode]
     if not all(math.isfinite(each) for each in prices if each is not None):
         raise _PriceError("no price follows from so much")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from roundhouse.build.planner.side_by_side import brief_facts
 
+from ..benchmarks.calibrating import MeasuredHere
 from ..models_allowed import AllowedModels
 from .answer import PlanAnswer, answer_to
 from .devices import Devices
@@ -41,14 +42,22 @@ class Comparison:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def compare(answer: PlanAnswer, devices: Devices, models: AllowedModels, usual_price: float | None = None) -> Comparison | None:
+def compare(
+    answer: PlanAnswer,
+    devices: Devices,
+    models: AllowedModels,
+    usual_price: float | None = None,
+    measured: MeasuredHere | None = None,
+) -> Comparison | None:
     """The plan of a form beside those that its address names; None where it names none."""
     form = answer.form
     if not form.compared:
         return None
     now = form.query
     queries = [now, *(query for query in form.compared if query != now)][:MOST_COMPARED] if answer.plan else list(form.compared)
-    answers = {query: _answer(query, devices, models, usual_price) for query in queries if query != now} | {now: answer}
+    answers = {query: _answer(query, devices, models, usual_price, measured) for query in queries if query != now} | {
+        now: answer
+    }
     columns = [_column(query, now, form, answers[query]) for query in queries]
     return Comparison(tuple(columns), tuple(_rows(columns)))
 
@@ -61,8 +70,10 @@ def _rows(columns: Sequence[Column]) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield label, tuple(next(said) if column.shown else "–" for column in columns)
 
 
-def _answer(query: str, devices: Devices, models: AllowedModels, usual_price: float | None) -> PlanAnswer:
-    return answer_to(PlanForm.read(parse_qsl(query)), devices, models, usual_price)
+def _answer(
+    query: str, devices: Devices, models: AllowedModels, usual_price: float | None, measured: MeasuredHere | None
+) -> PlanAnswer:
+    return answer_to(PlanForm.read(parse_qsl(query)), devices, models, usual_price, measured)
 
 
 def _column(query: str, now: str, form: PlanForm, answer: PlanAnswer) -> Column:

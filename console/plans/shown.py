@@ -63,6 +63,8 @@ class SpeedRow:
     share: float
     """Of the fastest row, from 0 to 1."""
     basis: str
+    run: str | None
+    """The benchmark run that it was measured in, or is fitted to."""
     price: str | None
 
 
@@ -148,6 +150,7 @@ def _speeds(report: PlanReport) -> tuple[SpeedRow, ...]:
 
     def shown(row: DecodeReport) -> SpeedRow:
         price = None if row.price_per_million_tokens is None else price_text(row)
-        return SpeedRow(row.concurrency, speed_text(row), row.tokens_per_s / fastest if fastest else 0.0, row.basis, price)
+        share = row.tokens_per_s / fastest if fastest else 0.0
+        return SpeedRow(row.concurrency, speed_text(row), share, row.basis, row.run, price)
 
     return tuple(shown(row) for row in report.decode)

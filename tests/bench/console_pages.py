@@ -1,4 +1,5 @@
-"""How long the console's pages take at the server, with ten thousand engines and a hundred thousand jobs.
+"""How long the console's pages take at the server, with ten thousand engines, a hundred thousand jobs, two thousand benchmark
+runs and a million of their points and samples.
 
     make bench-console
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from browsing import ORIGIN, PASSWORD, Browser
+from console_benchmarks import MEASURED, MODELS, RUNS, run_id
 from console_rows import ENGINES, JOBS, fill
 from counting import count_queries
 from rich.box import SIMPLE
@@ -37,6 +39,7 @@ from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
 
 POSTGRES = "ROUNDHOUSE_TEST_POSTGRES"
+COMPARED = "&".join(f"run={run_id(9 * number)}" for number in range(200))
 PAGES = {
     "home": "/",
     "home, its moving part": "/home/live",
@@ -54,6 +57,16 @@ PAGES = {
     "deployments, ended": "/deployments?state=ended",
     "integrity": "/integrity",
     "drills": "/integrity/drills",
+    "benchmarks": "/benchmarks",
+    "benchmarks, page 40": "/benchmarks?page=40",
+    "benchmarks, searched": "/benchmarks?text=engine-77",
+    "one benchmark": f"/benchmarks/{run_id(RUNS // 2)}",
+    "compare 2": f"/benchmarks/compare?run={run_id(40)}&run={run_id(80)}",
+    "compare 200": f"/benchmarks/compare?{COMPARED}",
+    "trends": "/benchmarks/trends",
+    "trends, one model": f"/benchmarks/trends?model={MODELS[1]}",
+    "engines compared": "/benchmarks/rows",
+    "published": "/benchmarks/published",
     "workers": "/workers",
     "users": "/users",
     "audit": "/audit",
@@ -77,7 +90,9 @@ def main() -> int:
                 found[kind] = _measure(place, Path(folder), options.repeats)
     _show(found)
     if options.json:
-        options.json.write_text(json.dumps({"engines": ENGINES, "jobs": JOBS, "ms": found}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({"engines": ENGINES, "jobs": JOBS, "runs": RUNS, "measured": MEASURED, "ms": found}, indent=2) + "\n"
+        )
     return 0
 
 
@@ -141,7 +156,8 @@ def _measure(url: URL, folder: Path, repeats: int) -> dict[str, dict[str, float]
 
 
 def _show(found: dict[str, dict[str, dict[str, float]]]) -> None:
-    table = Table(title=f"{ENGINES:,} engines, {JOBS:,} jobs: milliseconds at the server", box=SIMPLE)
+    rows = f"{ENGINES:,} engines, {JOBS:,} jobs, {RUNS:,} benchmark runs with {MEASURED:,} points and samples"
+    table = Table(title=f"{rows}: milliseconds at the server", box=SIMPLE)
     table.add_column("page")
     for kind in found:
         for column in (f"{kind}, median", "p95", "statements"):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any
 
+from console_benchmarks import fill_benchmarks
 from populated import populate
 from sqlalchemy import insert, select
 
@@ -34,6 +35,7 @@ def fill(database: Database, home: Home) -> None:
     _add(database, Deployment, _deployments(database))
     _add(database, IntegrityRecord, _events(database))
     _add(database, AuditEntry, _audited())
+    fill_benchmarks(database, _add)
 
 
 def _engine(number: int) -> str:

@@ -1,0 +1,126 @@
+"""What the page shows that follows measurements over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from .regressions import Regression
+
+__all__ = ["TREND_METRICS", "Trend", "TrendFilter", "TrendMetric", "TrendRun", "Trends"]
+
+TrendMetric = Literal["most", "alone", "ttft", "prefill"]
+TREND_METRICS: dict[TrendMetric, tuple[str, str, str, str]] = {
+    "most": (
+        "Most tokens/s",
+        "Output",
+        "tokens/s",
+        "Output tokens a second at the concurrency where they are most: more is better.",
+    ),
+    "alone": ("Tokens/s alone", "Output", "tokens/s", "Output tokens a second of one request at a time: more is better."),
+    "ttft": ("Time to the first token, alone", "TTFT, p50", "ms", "Of one request at a time, the median one: less is better."),
+    "prefill": ("Prefill", "Prompt", "tokens/s", "Prompt tokens a second, the most of the prompt lengths: more is better."),
+}
+"""What is followed: title, what the axis counts in which unit, and how to read it."""
+
+
+class TrendFilter(BaseModel):
+    """Which series are followed: those that are all of this. None does not ask."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = None
+    hardware: str | None = None
+    workload: str | None = None
+    """A workload's key."""
+    regressed: bool = False
+    """Only those whose newest run is worse than the baseline."""
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is left out."""
+        return self != TrendFilter()
+
+
+class TrendRun(NamedTuple):
+    """A finished run of a series."""
+
+    id: str
+    began_at: datetime
+    name: str
+    most: float | None
+    alone: float | None
+    prefill: float | None
+    """Tokens a second, all three."""
+    ttft: float | None
+    """Seconds."""
+    noisy: int
+    is_baseline: bool
+
+    def value(self, metric: TrendMetric) -> float | None:
+        """A metric in its unit."""
+        found: float | None = getattr(self, metric)
+        return 1000 * found if metric == "ttft" and found is not None else found
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One series: the same model, recipe, hardware, workload and load over time."""
+
+    series: str
+    number: int
+    """Its place in the list, from 1: how pictures call it."""
+    model: str
+    recipe: str
+    """In a few words."""
+    hardware: str
+    workload: str
+    driver: str
+    count: int
+    """Finished runs."""
+    runs: Sequence[TrendRun]
+    """The newest of them, the oldest first."""
+    newest: TrendRun
+    baseline: TrendRun | None
+    """The newest that is pinned."""
+    regression: Regression | None
+    """What came of the newest run's check against the baseline; None where there is nothing to check."""
+
+    @property
+    def label(self) -> str:
+        """For pictures."""
+        return f"{self.number} {self.model}, {self.recipe}"
+
+
+@dataclass(frozen=True)
+class Trends:
+    """A page of series."""
+
+    trends: Sequence[Trend]
+    total: int
+    """Series with these filters."""
+    regressed: int
+    """Of these: whose newest run is worse than the baseline."""
+    pinned: int
+    """Of these: that have a baseline."""
+    page: int
+    size: int
+
+    @property
+    def items(self) -> Sequence[Trend]:
+        """For the pager."""
+        return self.trends
+
+    @property
+    def pages(self) -> int:
+        """How many there are; an empty list has one."""
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether a part behind the end was asked for, of a list that has any."""
+        return self.total > 0 and self.page > self.pages
