@@ -29,10 +29,16 @@ from roundhouse.build.recipe import Recipe
 from roundhouse.build.store import EngineStore
 from roundhouse.build.terminal import answer_console, byte_text
 from roundhouse.serve.addresses import Endpoints
+from roundhouse.serve.benchmark.records import Benchmark
+from roundhouse.serve.benchmark.store import BenchmarkStore
+from roundhouse.serve.benchmark.tables import run_view
+from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.trial import PARALLEL, Trial, try_out
 
 from .access.actor import Actor
 from .access.sealing import Sealer
+from .benchmarks.actions import ask_benchmark
+from .benchmarks.requests import BenchmarkRequest
 from .builds.actions import ask_build
 from .database.database import Database
 from .database.schema import open_database
@@ -60,10 +66,12 @@ class DemoReport(Trial):
     kv_tokens_fp8: int
     top1_agreement: float
     kl: float
+    benchmark: str
+    """Id of the run in the history."""
 
 
 def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> DemoReport:
-    """Plan, build, serve on Triton, ask through gRPC and the OpenAI front, measure, stop.
+    """Plan, build, serve on Triton, ask through gRPC and the OpenAI front, stop, and write a short benchmark into the history.
 
     Args:
         settings: whose home the engine is kept in; a second demo finds it there.
@@ -95,6 +103,10 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
             console.print(f"ready: Triton gRPC {endpoints.grpc}, HTTP {endpoints.http}, OpenAI {endpoints.openai}")
             console.rule("4  ask", align="left")
             trial = try_out(endpoints, engine, console)
+
+        console.rule("5  benchmark", align="left")
+        run = _benchmarked(database, actor, settings, engine, worker)
+        console.print(run_view(run, BenchmarkStore(settings.home).records.find(run.id)))
     report = DemoReport(
         **trial.model_dump(),
         engine=engine.manifest.id,
@@ -104,11 +116,13 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
         kv_tokens_fp8=plan.kv_tokens,
         top1_agreement=engine.manifest.quality.top1_agreement,
         kl=engine.manifest.quality.kl,
+        benchmark=run.id,
     )
-    console.rule("5  what was measured", align="left")
+    console.rule("6  what was measured", align="left")
     console.print(_report_table(report))
     program = _program()
     console.print(f"Everything is recorded; look at it, and deploy it again, in the browser: {program} console", markup=False)
+    console.print(f"The benchmark is the first of its history: {program} bench show {run.id}", markup=False)
     console.print(f"Or serve the engine from here: {program} serve {engine.manifest.name}", markup=False)
     return report
 
@@ -150,6 +164,24 @@ def _deployed(
         with database.writing() as session:
             ending = ask_undeploy(session, actor, deployment_id).id
         follow(database, ending, lambda _: None, meanwhile=worker.keep_running)
+
+
+def _benchmarked(
+    database: Database, actor: Actor, settings: ConsoleSettings, engine: Engine, worker: WorkerBeside
+) -> Benchmark:
+    """The engine's bare loop, measured briefly: what makes load over HTTP is a download of its own."""
+    wanted = BenchmarkRequest(
+        engine_id=engine.manifest.id,
+        driver="loop",
+        workload=Workload(input_tokens=64, output_tokens=32, requests_each=1, least_requests=2),
+        concurrencies=(1, PARALLEL),
+        repeats=2,
+    )
+    with database.writing() as session:
+        job_id = ask_benchmark(session, actor, wanted, Sealer.of(settings.home)).id
+    with progress_terminal() as terminal:
+        done = follow(database, job_id, terminal, meanwhile=worker.keep_running)
+    return BenchmarkStore(settings.home).open((done.result or {})["benchmark_id"])
 
 
 def _report_table(report: DemoReport) -> Table:

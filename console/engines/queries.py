@@ -13,7 +13,18 @@ from sqlalchemy.orm import Session
 from ..database.base import utc_now
 from ..deployments.silence import was_silent
 from ..errors import NotFoundError
-from ..models import LIVE_STATES, Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job
+from ..evaluations.queries import gates_of
+from ..evaluations.records import EngineGate
+from ..models import (
+    LIVE_STATES,
+    BenchmarkRun,
+    Deployment,
+    EngineRecord,
+    EngineReplica,
+    EvaluationRun,
+    IntegrityRecord,
+    Job,
+)
 from ..paging import Paged, PageOf, paged_rows
 from .records import (
     EngineDeployment,
@@ -44,7 +55,7 @@ _FACTS = [getattr(EngineRecord, name) for name in EngineRow.model_fields if hasa
 
 
 def list_engines(session: Session, wanted: EngineFilter, page: PageOf, sort: EngineSort = "-made") -> Paged[EngineRow]:
-    """A page of the engines that fit, in five statements."""
+    """A page of the engines that fit, in six statements."""
     key = _SORTED_BY[sort.removeprefix("-")]
     order = key.desc() if sort.startswith("-") else key
     # Ids first: a row's manifest is large, and sorting whole rows would read it for every engine.
@@ -52,7 +63,8 @@ def list_engines(session: Session, wanted: EngineFilter, page: PageOf, sort: Eng
     rows = {row.id: row for row in session.execute(select(*_FACTS).where(EngineRecord.id.in_(ids)))}
     replicas = _replicas(session, ids)
     live = _live_deployments(session, ids)
-    items = tuple(EngineRow(**_row(rows[id_], replicas[id_], live.get(id_, 0))) for id_ in ids)
+    gates = gates_of(session, ids)
+    items = tuple(EngineRow(**_row(rows[id_], replicas[id_], live.get(id_, 0), gates[id_])) for id_ in ids)
     return Paged(items=items, total=total, page=page.number, size=page.size)
 
 
@@ -62,7 +74,7 @@ def hosts_with_engines(session: Session) -> tuple[str, ...]:
 
 
 def engine_detail(session: Session, engine_id: str) -> EngineDetail:
-    """One engine with everything, in seven statements.
+    """One engine with everything, in nine statements.
 
     Raises:
         NotFoundError: there is none with this id.
@@ -73,14 +85,17 @@ def engine_detail(session: Session, engine_id: str) -> EngineDetail:
         raise NotFoundError(f"there is no engine {engine_id}")
     replicas = _replicas(session, [engine_id])[engine_id]
     deployments = _deployments(session, engine_id)
+    gate = gates_of(session, [engine_id])[engine_id]
     events = select(func.count()).select_from(IntegrityRecord).where(IntegrityRecord.engine_id == engine_id)
     return EngineDetail(
-        **_row(row, replicas, _live_deployments(session, [engine_id]).get(engine_id, 0)),
+        **_row(row, replicas, _live_deployments(session, [engine_id]).get(engine_id, 0), gate),
         recorded_at=row.recorded_at,
         replicas=replicas,
         deployments=deployments,
         siblings=_siblings(session, engine_id, row.model, row.manifest.get("model_fingerprint")),
         **_jobs(session, engine_id),
+        **_measured(session, engine_id),
+        evaluated=gate,
         integrity_events=session.scalar(events) or 0,
         manifest=row.manifest,
     )
@@ -129,7 +144,7 @@ def _live_deployments(session: Session, ids: Sequence[str]) -> dict[str, int]:
     return {row[0]: row[1] for row in session.execute(counted)}
 
 
-def _row(row: Any, replicas: Iterable[ReplicaRow], live: int) -> dict[str, Any]:
+def _row(row: Any, replicas: Iterable[ReplicaRow], live: int, gate: EngineGate) -> dict[str, Any]:
     hosts = {
         state: tuple(dict.fromkeys(each.host for each in replicas if each.state == state)) for state in ("present", "damaged")
     }
@@ -140,6 +155,7 @@ def _row(row: Any, replicas: Iterable[ReplicaRow], live: int) -> dict[str, Any]:
         "hosts": hosts["present"],
         "damaged_hosts": hosts["damaged"],
         "live_deployments": live,
+        "gate": gate.state,
     }
 
 
@@ -165,6 +181,25 @@ def _siblings(session: Session, engine_id: str, model: str, fingerprint: str | N
     return tuple(
         SiblingRow(**{name: getattr(row, name) for name in names}, same_input=row.fingerprint == fingerprint) for row in found
     )
+
+
+def _measured(session: Session, engine_id: str) -> dict[str, Any]:
+    """How often it was measured, and how fast it was the last time: one statement."""
+    runs = (BenchmarkRun.engine_id == engine_id, BenchmarkRun.deleted_at.is_(None))
+    evaluations = (EvaluationRun.engine_id == engine_id, EvaluationRun.deleted_at.is_(None))
+    finished = (*runs, BenchmarkRun.state == "finished", BenchmarkRun.tokens_per_s_most.is_not(None))
+    newest = select(BenchmarkRun.id).where(*finished).order_by(BenchmarkRun.began_at.desc(), BenchmarkRun.id).limit(1)
+    counts = select(
+        select(func.count()).select_from(BenchmarkRun).where(*runs).scalar_subquery().label("benchmarks"),
+        select(func.count()).select_from(EvaluationRun).where(*evaluations).scalar_subquery().label("evaluations"),
+    ).subquery()
+    latest = (
+        BenchmarkRun.id.label("latest_benchmark_id"),
+        BenchmarkRun.tokens_per_s_most,
+        BenchmarkRun.concurrency_most,
+    )
+    wanted = select(*counts.c, *latest).select_from(counts).outerjoin(BenchmarkRun, BenchmarkRun.id == newest.scalar_subquery())
+    return dict(session.execute(wanted).one()._mapping)
 
 
 def _jobs(session: Session, engine_id: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from roundhouse.build.recipe import KvCache, Target, Weights
 
+from ..evaluations.records import EngineGate, GateState
 from ..models import LIVE_JOB_STATES, DeploymentState, JobKind, JobState, ReplicaState
 
 __all__ = [
@@ -134,6 +135,8 @@ class EngineRow(_Record):
     damaged_hosts: tuple[str, ...]
     """That have a damaged copy."""
     live_deployments: int
+    gate: GateState
+    """Whether its latest evaluation against a base has passed the gate."""
 
     @property
     def weights_text(self) -> str:
@@ -191,6 +194,17 @@ class EngineDetail(EngineRow):
     """The latest first."""
     built_by: EngineJob | None
     """The job that made it; None where it was built by hand."""
+    benchmarks: int
+    """Runs that measured it."""
+    latest_benchmark_id: str | None
+    """Its latest finished run that has a number; None where there is none, and so with what follows."""
+    tokens_per_s_most: float | None
+    """Output tokens a second of that run, where they were most."""
+    concurrency_most: int | None
+    """At which that was."""
+    evaluations: int
+    evaluated: EngineGate
+    """What its gate rests on."""
     integrity_events: int
     """Rows that page checks have stopped while it ran."""
     manifest: dict[str, Any]

@@ -11,6 +11,7 @@ from roundhouse.serve.openai.body_limit import BodyLimit
 
 from ..access.first_account import FirstAccountLink
 from ..access.logins import Logins
+from ..benchmarks.importing import MOST_BYTES
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import metrics
@@ -26,6 +27,9 @@ from .state import WebState
 __all__ = ["create_app"]
 
 _LARGEST_BODY = 2**20
+_WITH_FILES = ("/api/v1/benchmarks/imports", "/benchmarks/import")
+"""Where people send files of results."""
+_LARGEST_FILE = 2 * MOST_BYTES  # in JSON a character may take several bytes
 
 
 def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
@@ -51,7 +55,12 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
     app.mount(static_base(), StaticFiles(directory=STATIC), name="static")
     add_error_handlers(app)
     app.add_middleware(EmptyIsLeftOut)
-    app.add_middleware(BodyLimit, limit=_LARGEST_BODY, refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413))
+    app.add_middleware(
+        BodyLimit,
+        limit=_LARGEST_BODY,
+        refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413),
+        limits=dict.fromkeys(_WITH_FILES, _LARGEST_FILE),
+    )
     app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)
     app.add_middleware(SecureHeaders, by_https=settings.secure)

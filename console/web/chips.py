@@ -30,6 +30,7 @@ CHIPS: dict[str, Chip] = {
     "removing": Chip("warn", "running", moves=True),
     "ready": Chip("good", "ready"),
     "succeeded": Chip("good", "check"),
+    "finished": Chip("good", "check"),
     "present": Chip("good", "check"),
     "passed": Chip("good", "shield-check"),
     "active": Chip("good", "check"),

@@ -51,8 +51,11 @@ _MAIN = (
     ("Engines", "/engines", "engine"),
     ("Deployments", "/deployments", "deployment"),
     ("Playground", "/playground", "chat"),
+    ("Benchmarks", "/benchmarks", "benchmark"),
     ("Integrity", "/integrity", "integrity"),
 )
+_ALSO = {"/benchmarks": ("/evaluations",)}
+"""Pages that belong to an entry, and lie elsewhere."""
 _REST: tuple[tuple[str, str, str, Scope], ...] = (
     ("Workers", "/workers", "worker", "read"),
     ("Users", "/users", "users", "admin"),
@@ -77,9 +80,13 @@ def navigation(path: str, actor: Actor | None, counted: Attention) -> tuple[NavG
 
     def entry(label: str, href: str, icon: str) -> NavEntry:
         count, alarm = counts.get(href, (0, False))
-        current = path == href or (href != "/" and path.startswith(f"{href}/"))
+        current = any(_is_within(path, each) for each in (href, *_ALSO.get(href, ())))
         return NavEntry(label, href, icon, current, count or None, alarm)
 
     main = tuple(entry(*each) for each in _MAIN)
     rest = tuple(entry(label, href, icon) for label, href, icon, scope in _REST if actor.may(scope))
     return (NavGroup(main), NavGroup(rest))
+
+
+def _is_within(path: str, href: str) -> bool:
+    return path == href or (href != "/" and path.startswith(f"{href}/"))

@@ -11,10 +11,12 @@ from roundhouse import __version__
 from . import health, metrics
 from .api import account as account_api
 from .api import audit as audit_api
+from .api import benchmarks as benchmarks_api
 from .api import builds as builds_api
 from .api import deployments as deployments_api
 from .api import drills as drills_api
 from .api import engines as engines_api
+from .api import evaluations as evaluations_api
 from .api import integrity as integrity_api
 from .api import jobs as jobs_api
 from .api import overview as overview_api
@@ -34,7 +36,13 @@ from .api.description import (
 from .pages import (
     account,
     audit,
+    benchmark_actions,
+    benchmark_export,
+    benchmark_new,
+    benchmark_run,
+    benchmarks,
     builds,
+    compare,
     deployment_actions,
     deployment_form,
     deployment_pages,
@@ -43,6 +51,8 @@ from .pages import (
     drills,
     engine_actions,
     engines,
+    evaluation_new,
+    evaluations,
     home,
     integrity,
     job_log,
@@ -50,7 +60,10 @@ from .pages import (
     new_build,
     plan,
     playground,
+    published,
+    rows,
     settings,
+    trends,
     users,
     workers,
 )
@@ -74,6 +87,17 @@ _PAGES = (
     deployment_streams,
     deployment_pages,
     playground,
+    compare,
+    trends,
+    rows,
+    published,
+    benchmarks,
+    benchmark_new,
+    benchmark_export,
+    benchmark_actions,
+    benchmark_run,  # after all that have a word where it has an id
+    evaluation_new,
+    evaluations,
     drills,
     integrity,
     workers,
@@ -91,6 +115,8 @@ _API = (
     deployments_api,
     integrity_api,
     drills_api,
+    benchmarks_api,
+    evaluations_api,
     workers_api,
     users_api,
     account_api,

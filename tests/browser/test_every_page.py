@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from addresses import addresses_of, page_at, routes_for_browsers
-from everything import Everything, empty_console, everything
+from everything import RUNS_BESIDE, Everything, empty_console, everything
 from focusing import lost_by_refreshing
 from inspecting import problems_of
 from listening import complaints_of
@@ -17,6 +17,22 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 ROUTES = routes_for_browsers()
 ALSO = {
+    "/benchmarks": [
+        "?text=nobody-knows",
+        "?size=2&page=9",
+        "?columns=state,when,model,weights,workload,hardware,host,driver,most,alone,ttft,prefill,points,failed,noisy,tags,note",
+    ],
+    "/benchmarks/delete": ["?run=b00000000000&run=b00000000001"],
+    "/benchmarks/new": ["?again=b00000000000", "?deployment=00000001", "?url=http://gpu:8000/v1"],
+    "/evaluations": ["?gate=failed", "?text=nobody-knows"],
+    "/evaluations/new": ["?engine=0123456789abcdef&against=abababababababab"],
+    "/benchmarks/compare": [
+        f"?run={RUNS_BESIDE:012x}&run={RUNS_BESIDE + 10:012x}&run={RUNS_BESIDE + 20:012x}&at=8&all=1",
+        f"?run={RUNS_BESIDE:012x}&run={RUNS_BESIDE + 90:012x}&run=gone",
+        "?" + "&".join(f"run={RUNS_BESIDE + 10 * kind + day:012x}" for kind in range(3) for day in range(3)),
+    ],
+    "/benchmarks/rows": ["?at=1&price=2.5&sort=accuracy", "?model=nobody-knows"],
+    "/benchmarks/trends": ["?regressed=1", "?model=nobody-knows"],
     "/builds": ["?kind=all", "?text=nobody-knows", "?size=2&page=3"],
     "/builds/new": ["?job=1", "?model=shape:kimi-k2&target=torch"],
     "/deployments": ["?state=ended", "?text=nobody-knows"],
@@ -43,9 +59,13 @@ SENT: list[tuple[str, dict[str, str], str]] = [
     ("/deployments/new", {"name": "", "openai": "9000", "http": "9000"}, "Deploy"),
     ("/deployments/dddddddd", {}, "Show the API key"),
     ("/integrity/drills/new", {"seed": "-5"}, "Start the drill"),
+    ("/benchmarks", {}, "Export"),
+    ("/benchmarks/new", {"concurrencies": "many", "input_tokens": "0", "prefix_tokens": "-1"}, "Measure it"),
+    ("/benchmarks/b00000000001", {"tags": "a b"}, "Keep the tags"),
+    ("/evaluations/new", {"limit": "few", "gate_points": "-1"}, "Evaluate it"),
 ]
 """What is typed into a page, and the button that leads to another one: mostly to the same with what is wrong."""
-OF_VIEWERS = ("/login", "/logout", "/account/", "/playground")
+OF_VIEWERS = ("/login", "/logout", "/account/", "/playground", "/benchmarks/columns")
 """What everybody may do: come, leave, and change what is one's own."""
 _SENDS_NOTHING = """forms => forms.filter(form => {
   const fields = [...form.elements].filter(each => each.type !== "hidden" && !each.disabled);

@@ -16,6 +16,7 @@ from ...engines.modules import fold_modules, kinds_of_modules
 from ...engines.queries import engine_detail, hosts_with_engines, list_engines
 from ...engines.scale_chart import HEIGHT, scale_chart
 from ..engine_list import EngineListSort, EnginesWanted
+from ..engine_measured import measured_of
 from ..list_url import ListUrl
 from ..page import ListPage, Page
 from ..who import Reading, needs
@@ -24,7 +25,9 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-Tab = Literal["overview", "modules", "kv-scales", "quality", "files", "replicas", "lineage", "deployments"]
+Tab = Literal[
+    "overview", "modules", "kv-scales", "quality", "files", "replicas", "lineage", "deployments", "benchmarks", "accuracy"
+]
 _USUAL: dict[str, object] = {"state": "here", "sort": "-made", "size": 50}
 
 
@@ -61,6 +64,7 @@ def engine(page: Page, session: Reading, engine_id: str, tab: Tab = "overview") 
         chart=None if view is None else scale_chart(view.manifest.kv_scales),
         chart_height=HEIGHT,
         idempotency_key=new_secret(),
+        **measured_of(session, found.id, tab),
     )
 
 

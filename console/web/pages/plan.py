@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
+from ...benchmarks.calibrating import measured_here
 from ...plans.answer import answer_to
 from ...plans.compare import compare
 from ...plans.devices import devices
@@ -45,8 +46,8 @@ def answer(request: Request, page: Page, session: Reading) -> Response:
 
 def _answered(request: Request, session: Session) -> dict[str, Any]:
     models, known, settings = state_of(request).models, devices(session), read_settings(session)
-    price = settings.gpu_hour_price
-    found = answer_to(PlanForm.read(request.query_params.multi_items()), known, models, price)
+    price, measured = settings.gpu_hour_price, measured_here(session)
+    found = answer_to(PlanForm.read(request.query_params.multi_items()), known, models, price, measured)
     shown = shown_plan(found.plan, found.recipe, found.form) if found.plan and found.recipe else None
     return {
         "answer": found,
@@ -54,6 +55,6 @@ def _answered(request: Request, session: Session) -> dict[str, Any]:
         "devices": known,
         "usual_price": price,
         "price_unit": f"{settings.currency} per GPU h" if price is not None else "per GPU h",
-        "comparison": compare(found, known, models, price),
+        "comparison": compare(found, known, models, price, measured),
         "most_compared": MOST_COMPARED,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,8 +15,10 @@ import httpx
 from building import add_job
 from built import ID, add_built
 from deployed import add_deployment, add_engine, add_lines, add_samples
+from measured import add_benchmarks, add_evaluations, benchmark_header
 from playwright.sync_api import Browser, BrowserContext
 from populated import HOME, HOST, PASSWORD, Populated, add_worker, populate
+from runs_made_up import add_findings, add_run
 from served_app import ServedApp
 from sqlalchemy import delete, select, update
 
@@ -25,11 +29,26 @@ from roundhouse.console.access.tokens import add_token, revoke_token
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database, database_url
 from roundhouse.console.database.schema import open_database
-from roundhouse.console.models import DeploymentState, EngineReplica, IntegrityRecord, JobState, Role, User, Worker
+from roundhouse.console.models import (
+    BenchmarkRun,
+    BenchmarkTag,
+    DeploymentState,
+    EngineReplica,
+    IntegrityRecord,
+    JobState,
+    RecordFile,
+    Role,
+    User,
+    Worker,
+)
 from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
+from roundhouse.serve.history.reader import RecordState
 
-__all__ = ["Everything", "empty_console", "everything"]
+__all__ = ["RUNS_BESIDE", "Everything", "empty_console", "everything"]
+
+RUNS_BESIDE = 0xC00000000000
+"""Ids of runs that are set beside each other begin here."""
 
 UNREADABLE, NOWHERE = "feedfacefeedface", "cafecafecafecafe"
 RECIPE = {"recipe": {"model": "demo:smollm2", "weights": "int4_awq", "kv_cache": "fp8"}}
@@ -108,10 +127,28 @@ def _fill(database: Database, populated: Populated, home: Home) -> dict[str, tup
     known["deployment_id"] += _add_deployments(database, home)
     known["worker_id"] += _add_workers(database)
     known["event_id"] += [str(event) for event in _add_events(database)]
+    known["benchmark_id"] += _add_benchmarks(database)
+    known["evaluation_id"] += _add_evaluations(database)
+    _add_runs_beside(database)
     known["name"] += [_add_somebody(database)]
     known["{name}/tokens"] = ["victim"]
     known["account/tokens/{token_id}"] = [_add_visitors(database)]
     return {name: tuple(values) for name, values in known.items()}
+
+
+def _add_runs_beside(database: Database) -> None:
+    """Runs of engines, with baselines, of which one became worse; and one of an endpoint that was disturbed."""
+    with database.writing() as session:
+        for kind, (weights, guard, speed) in enumerate(
+            (("bf16", "tags", 100.0), ("int4_awq", "tags", 150.0), ("bf16", "off", 101.0))
+        ):
+            manifest = add_built(session, f"{kind + 0xE0:016x}", f"beside-{kind}", weights=weights, guard=guard)
+            for day, factor in enumerate((1.0, 1.01, 0.8 if kind == 1 else 1.0)):
+                speeds = {n: [factor * speed * n**0.7 + repeat for repeat in range(5)] for n in (1, 8, 32)}
+                run = add_run(session, f"{RUNS_BESIDE + 10 * kind + day:012x}", manifest=manifest, speeds=speeds, day=day,
+                              prefill={512: (0.2, 0.21)}, is_baseline=not day)  # fmt: skip
+            add_findings(session, f"{RUNS_BESIDE + kind:012x}", run, {"arithmetic": -0.4 * kind}, gate="passed")
+        add_run(session, f"{RUNS_BESIDE + 90:012x}", speeds={8: (70.0, 71.0)}, other_cores=1.2, model="elsewhere")
 
 
 def _add_jobs(database: Database) -> Iterator[int]:
@@ -204,6 +241,44 @@ def _add_events(database: Database) -> list[int]:
         session.add_all(rows)
         session.flush()
         return [row.id for row in rows]
+
+
+def _add_benchmarks(database: Database) -> list[str]:
+    """Runs in every state: with all that can be measured, with GPUs, of an engine with a page, by import, noisy, pinned."""
+    made = []
+    subject = benchmark_header().subject.model_copy(update={"engine_id": ID})
+    now = utc_now() - timedelta(seconds=30)
+    with database.writing() as session:
+        for number, state in enumerate(get_args(RecordState), start=1):
+            part = {"finished": 1.0, "interrupted": 0.0}.get(state, 0.5)
+            problem = "the endpoint went away" if state == "failed" else None
+            made += add_benchmarks(session, first=number, state=state, part=part, samples=20, problem=problem, subject=subject,
+                                   host=HOST, home=HOME, **({"began_at": now} if state == "running" else {}))  # fmt: skip
+        made += add_benchmarks(session, first=9, imported_from="profile_export.json", driver="vllm", host="", home="")
+        row = session.get_one(BenchmarkRun, made[1])
+        row.is_baseline, row.note = True, "before the new driver, " * 20
+        session.add_all(BenchmarkTag(benchmark_id=row.id, tag=tag) for tag in ("h200", "release"))
+    return made
+
+
+def _add_evaluations(database: Database) -> list[str]:
+    """Evaluations in every state, and with each gate; questions of one."""
+    made = []
+    subject = benchmark_header().subject.model_copy(update={"engine_id": ID})
+    with database.writing() as session:
+        for number, state in enumerate(get_args(RecordState), start=1):
+            made += add_evaluations(session, first=number, state=state, subject=subject, host=HOST, home=HOME)
+        for number, gate in enumerate(("failed", "not measured"), start=7):
+            made += add_evaluations(session, first=number, gate=gate, host=HOST, home=HOME)
+        told = {"asked": "What is it?\n" * 9, "answered": "no spaces at all" * 20, "wanted": None}
+        lines = [
+            {"task": task, "number": number, "score": number % 2, "base_score": number % 3 > 0, **told}
+            for task in ("arithmetic", "needle")
+            for number in range(9)
+        ]
+        content = gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        session.execute(update(RecordFile).where(RecordFile.record_id == made[-1]).values(content=content))
+    return made
 
 
 def _add_somebody(database: Database) -> str:

@@ -33,7 +33,8 @@ class Offered(HTMLParser):
                 self._posts[self._form] = given.get("action") or ""
         if tag == "button" and (given.get("type") or "submit") == "submit" and "disabled" not in given:
             if "formaction" in given:
-                self.sent_to.add(given["formaction"] or "")
+                if given.get("formmethod") != "get":
+                    self.sent_to.add(given["formaction"] or "")
             else:
                 self._elsewhere.append(given.get("form") or self._form)
 

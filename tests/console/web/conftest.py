@@ -18,6 +18,9 @@ from roundhouse.console.web.app import create_app
 ON_SQLITE_ONLY = {
     "test_builds_api",
     "test_builds_pages",
+    "test_compare",
+    "test_benchmarks",
+    "test_evaluations",
     "test_deployments",
     "test_engines",
     "test_guards",
@@ -25,7 +28,11 @@ ON_SQLITE_ONLY = {
     "test_https",
     "test_login",
     "test_plan_page",
+    "test_plans_measured",
     "test_playground",
+    "test_published",
+    "test_rows",
+    "test_trends",
 }
 """Modules about what is around the statements; these have tests of their own, on both databases."""
 

@@ -18,7 +18,7 @@ from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import EngineRecord, EngineReplica, Job
 
-TABS = ("overview", "modules", "kv-scales", "quality", "files", "replicas", "lineage", "deployments")
+TABS = ("overview", "modules", "kv-scales", "quality", "files", "replicas", "lineage", "deployments", "benchmarks", "accuracy")
 
 
 @pytest.fixture
@@ -62,7 +62,8 @@ def test_each_part_of_an_engine_has_an_address(browser: BrowserMaker, filled: Da
     told = {
         "overview": "a warning of the build", "modules": "model.layers.*.mlp.up_proj", "kv-scales": "layer 1, v: 0.0625",
         "quality": "+10.0%", "files": "cd" * 32, "replicas": "/srv/roundhouse/engines", "lineage": "same files",
-        "deployments": "Nobody serves this engine",
+        "deployments": "Nobody serves this engine", "benchmarks": "Nobody has measured how fast",
+        "accuracy": "Nobody has asked this engine",
     }  # fmt: skip
     assert told[tab] in text
     (current,) = re.findall(r'<a href="([^"]+)" aria-current="page">', text.partition('class="tabs"')[2])

@@ -12,6 +12,7 @@ from counting import count_queries
 from deployed import add_deployment, add_lines, add_replica
 from everybody import visit
 from fastapi import FastAPI
+from measured import add_benchmarks, add_evaluations
 from populated import HOME, HOST, Populated, populate
 from sqlalchemy import select
 
@@ -28,7 +29,12 @@ from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
 
 MANY = 12
-STREAMS = {"/builds/{job_id}/log/stream", "/deployments/{deployment_id}/live", "/deployments/{deployment_id}/log/live"}
+STREAMS = {
+    "/builds/{job_id}/log/stream",
+    "/deployments/{deployment_id}/live",
+    "/deployments/{deployment_id}/log/live",
+    "/benchmarks/{benchmark_id}/live",
+}
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
@@ -76,6 +82,8 @@ def grow(database: Database) -> None:
                 )
             )  # fmt: skip
             audit(session, some, "drill", "job", "1")
+        add_benchmarks(session, MANY, first=1, host=HOST, home=HOME, samples=2)
+        add_evaluations(session, MANY, first=1, host=HOST, home=HOME)
     worklist = Worklist(database)
     for _ in range(MANY):
         claim = worklist.claim(worker)

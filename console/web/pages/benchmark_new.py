@@ -1,0 +1,102 @@
+"""Asking for a benchmark: a form that says what would be measured, and about how long that takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+from pydantic import SecretStr
+from sqlalchemy.orm import Session
+
+from roundhouse.build.recipe import Guard
+from roundhouse.errors import UsageError
+
+from ...access.sealing import Sealer
+from ...access.secrets import new_secret
+from ...benchmarks.actions import ask_benchmark
+from ...benchmarks.foreseeing import foresee
+from ...benchmarks.form import BenchmarkForm
+from ...benchmarks.queries import benchmark_detail
+from ...benchmarks.subjects import hosts_of_workers, measurable_deployments
+from ...benchmarks.workloads import named_workloads
+from ...deployments.placing import deployable_engines
+from ..page import Page
+from ..rendering import redirect
+from ..state import state_of
+from ..who import Builder, Reading, needs
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/benchmarks/new")
+Typed = Annotated[BenchmarkForm, Form()]
+Id = Annotated[str, Query(max_length=64)]
+
+
+@router.get("", dependencies=[needs("build")])
+def form(
+    page: Page,
+    session: Reading,
+    engine: Id = "",
+    deployment: Id = "",
+    url: Annotated[str, Query(max_length=500)] = "",
+    again: Id = "",
+) -> Response:
+    """The form, for an engine, a deployment or an endpoint, or as another run was measured."""
+    if again:
+        typed = BenchmarkForm.again(benchmark_detail(session, again).header)
+    else:
+        subject = "deployment" if deployment else "url" if url else "engine"
+        typed = BenchmarkForm(subject=subject, engine=engine, deployment=deployment, url=url)
+    return page("benchmarks/new.html", **_shown(session, typed, {}))
+
+
+@router.post("/check")
+def check(page: Page, session: Reading, _: Builder, typed: Typed) -> Response:
+    """What would be measured, for a form that is being filled in. Changes nothing."""
+    return page.fragment("benchmarks/foreseen.html", checking=True, **_shown(session, typed, typed.read()[1]))
+
+
+@router.post("")
+def ask(request: Request, page: Page, session: Reading, actor: Builder, typed: Typed) -> Response:
+    """Ask for it, or show the form again with what is wrong."""
+    state = state_of(request)
+    wanted, errors = typed.read()
+    if wanted is None:
+        return page("benchmarks/new.html", 422, **_shown(session, typed, errors))
+    shown = _shown(session, typed, {})
+    session.close()  # whoever waits for a connection holds none
+    try:
+        with state.database.writing() as writing:
+            sealer = Sealer.of(state.settings.home)
+            job = ask_benchmark(writing, actor, wanted, sealer, key=typed.idempotency_key or None).id
+    except UsageError as error:
+        problem = error.message if error.hint is None else f"{error.message}. {error.hint}"
+        return page("benchmarks/new.html", 422, **{**shown, "errors": {typed.subject: problem}})
+    return redirect(f"/builds/{job}", "It is in line to be measured.")
+
+
+def _shown(session: Session, typed: BenchmarkForm, errors: dict[str, str]) -> dict[str, Any]:
+    """What the form's template needs: choices, what was typed without its secrets, and what it would come to."""
+    engines = deployable_engines(session, typed.engine or None)
+    deployments = measurable_deployments(session, typed.deployment or None)
+    if not typed.engine and engines:
+        typed = typed.model_copy(update={"engine": engines[0][0]})
+    if not typed.deployment and deployments:
+        typed = typed.model_copy(update={"deployment": deployments[0][0]})
+    wanted = typed.read()[0]
+    return {
+        "form": typed.model_copy(update={"api_key": SecretStr("")}),
+        "errors": errors,
+        "engine_options": [(id_, f"{name} ({id_[:8]})") for id_, name in engines],
+        "deployment_options": deployments,
+        "host_options": [("", "any that can"), *((host, host) for host in hosts_of_workers(session))],
+        "guard_options": [("", "as the recipe says"), *((name, name) for name in get_args(Guard))],
+        "workload_options": [
+            ("own", "these numbers"),
+            *((name, f"{name}: {each.words}") for name, each in named_workloads().items()),
+        ],
+        "wanted": wanted,
+        "foreseen": foresee(session, wanted) if wanted is not None else None,
+        "idempotency_key": typed.idempotency_key or new_secret(),
+    }

@@ -1,0 +1,260 @@
+"""The pages of benchmark runs, as browsers meet them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from browsing import Browser, BrowserMaker
+from built import ID, add_built
+from deployed import add_deployment
+from measured import HOME, HOST, add_benchmarks, benchmark_header
+from populated import add_worker
+from sqlalchemy import select
+
+from roundhouse.console.database.base import utc_now
+from roundhouse.console.database.database import Database
+from roundhouse.console.models import BenchmarkRun, Job
+
+RUN = "b00000000000"
+
+
+@pytest.fixture
+def measured(database: Database) -> Database:
+    with database.writing() as session:
+        add_benchmarks(session, 6, files=[("aiperf/log.txt", b"packed")])
+    return database
+
+
+def text_of(browser: Browser, path: str, status: int = 200) -> str:
+    answer = browser.get(path)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+def heads(text: str) -> list[str]:
+    """The columns of the list."""
+    head = re.search(r"<thead>(.*?)</thead>", text, re.DOTALL)
+    assert head is not None
+    return [re.sub(r"<[^>]+>", "", each).strip() for each in re.findall(r"<th.*?</th>", head[1], re.DOTALL)]
+
+
+def test_nothing_measured_yet_says_what_measures(browser: BrowserMaker) -> None:
+    assert "Measure something" in text_of(browser("operator"), "/benchmarks")
+    seen = text_of(browser("viewer"), "/benchmarks")
+    assert "Nothing has been measured yet" in seen
+    assert "/benchmarks/new" not in seen
+
+
+def test_filters_order_and_columns_are_in_the_address(browser: BrowserMaker, measured: Database) -> None:
+    viewer = browser("viewer")
+    text = text_of(viewer, "/benchmarks?weights=int4_awq&sort=-most&columns=most,weights")
+    assert 'value="b00000000002"' in text
+    assert 'value="b00000000000"' not in text
+    assert heads(text) == ["Chosen", "Measured", "Weights", "Tokens/s, most"]
+    assert "/benchmarks?weights=int4_awq&amp;sort=most&amp;columns=weights%2Cmost" in text
+    assert "No run fits these filters" in text_of(viewer, "/benchmarks?text=nothing+like+it")
+    assert text_of(viewer, "/benchmarks?sort=luck", 422)
+
+
+def test_chosen_columns_are_kept_for_who_chose_them(browser: BrowserMaker, measured: Database) -> None:
+    ann, bob = browser("viewer", "ann"), browser("viewer", "bob")
+    usual = heads(text_of(bob, "/benchmarks"))
+    answer = ann.submit("/benchmarks/columns", {"column": "note", "back": "/benchmarks?state=finished"}, page="/benchmarks")
+    assert str(answer.url).endswith("/benchmarks?state=finished")  # type: ignore[attr-defined]
+    assert heads(text_of(ann, "/benchmarks")) == ["Chosen", "Measured", "Note"]
+    assert heads(text_of(bob, "/benchmarks")) == usual
+    ann.submit("/benchmarks/columns", {"column": "note", "usual": "1", "back": "https://elsewhere"}, page="/benchmarks")
+    assert heads(text_of(ann, "/benchmarks")) == usual
+
+
+def test_a_run_tells_numbers_before_pictures_and_how_to_measure_it_again(browser: BrowserMaker, measured: Database) -> None:
+    text = text_of(browser("viewer"), f"/benchmarks/{RUN}")
+    order = ["Speed by concurrency", "Latency by concurrency", "Prefill by prompt length", "Throughput against concurrency",
+             "Trade-off", "What the engine counted", "Reproduce", "Environment", "Raw files"]  # fmt: skip
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    assert "roundhouse bench tiny-bf16-bf16 --concurrency 1,8,16,32 --seed 7" in text
+    assert "model: demo:smollm2" in text
+    assert f"/api/v1/benchmarks/{RUN}/files/aiperf/log.txt" in text
+    assert text.count("<desc ") == 6
+    assert 'style="' not in text
+    assert "Delete" not in text, "a viewer deletes nothing"
+
+
+def test_noise_is_marked_and_explained(browser: BrowserMaker, measured: Database) -> None:
+    with measured.writing() as session:
+        row = next(row for row in session.scalars(select(BenchmarkRun).order_by(BenchmarkRun.id)) if row.noisy)
+        noisy = row.id
+    text = text_of(browser("viewer"), f"/benchmarks/{noisy}")
+    assert "disturbed: other processes kept up to 0.400 cores busy" in text
+    assert "curve-hollow" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "part", "said"),
+    [
+        ("interrupted", 0.5, "what was measured so far is kept, 6 of 12 points"),
+        ("interrupted", 0.0, "nothing was measured"),
+        ("cancelled", 0.25, "What was measured so far is kept: 3 of 12 points"),
+        ("failed", 0.25, "The endpoint went away."),
+    ],
+)
+def test_a_run_that_did_not_finish_says_what_is_kept(
+    browser: BrowserMaker, database: Database, state: Any, part: float, said: str
+) -> None:
+    with database.writing() as session:
+        problem = "the endpoint went away" if state == "failed" else None
+        add_benchmarks(session, state=state, part=part, problem=problem)
+    assert said in text_of(browser("viewer"), f"/benchmarks/{RUN}")
+
+
+def test_a_run_that_goes_on_is_followed(browser: BrowserMaker, database: Database) -> None:
+    add_worker(database, HOST, HOME)
+    with database.writing() as session:
+        add_benchmarks(session, state="running", part=0.5, samples=40, began_at=utc_now() - timedelta(seconds=41))
+    viewer = browser("viewer")
+    text = text_of(viewer, f"/benchmarks/{RUN}")
+    assert f'data-live="/benchmarks/{RUN}/live"' in text
+    assert f'hx-get="/benchmarks/{RUN}/now?points=6"' in text
+    assert "8 at once, repeat 1" in text_of(viewer, f"/benchmarks/{RUN}/now?points=6")
+    assert viewer.get(f"/benchmarks/{RUN}/now?points=5").headers["hx-refresh"] == "true"
+    samples = viewer.get(f"/benchmarks/{RUN}/samples").json()
+    assert len(samples["at"]) == 40
+    assert samples["series"]["running"][-1] == 8
+
+
+def test_samples_come_as_events_until_the_run_has_ended(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_benchmarks(session, samples=5)
+    text = text_of(browser("viewer"), f"/benchmarks/{RUN}/live")
+    told = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith('data: {"at"')]
+    assert len(told) == 1, "who comes late gets the last one, and the chart has those before"
+    assert told[0]["values"]["completed"] == 2
+    assert "event: end" in text
+
+
+def test_notes_tags_and_the_pin_are_kept(browser: BrowserMaker, measured: Database) -> None:
+    operator = browser("operator")
+    page = f"/benchmarks/{RUN}"
+    operator.submit(f"{page}/tags", {"tags": "release, h200"}, page=page)
+    operator.submit(f"{page}/note", {"note": "before the new driver"}, page=page)
+    operator.submit(f"{page}/pin", {"pinned": "true"}, page=page)
+    text = text_of(operator, page)
+    assert 'value="h200 release"' in text
+    assert "before the new driver" in text
+    assert "Unpin it" in text
+    assert 'value="b00000000000"' in text_of(operator, "/benchmarks?tag=release&baseline=true&text=driver")
+    other = text_of(operator, "/benchmarks/b00000000004")
+    assert f"/benchmarks/compare?run={RUN}&amp;run=b00000000004" in other, "a later run of its series"
+    operator.submit(f"{page}/pin", {}, page=page)
+    assert "Pin as the baseline" in text_of(operator, page)
+
+
+def test_a_tag_that_is_none_is_refused(browser: BrowserMaker, measured: Database) -> None:
+    answer = browser("operator").submit(f"/benchmarks/{RUN}/tags", {"tags": "<b>"}, page=f"/benchmarks/{RUN}")
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+
+
+def test_deleting_names_what_goes(browser: BrowserMaker, measured: Database) -> None:
+    operator = browser("operator")
+    text = text_of(operator, f"/benchmarks/delete?run={RUN}&run=b00000000001")
+    assert "These 2 runs go, with every point" in text
+    operator.submit("/benchmarks/delete", {"run": RUN}, page=f"/benchmarks/delete?run={RUN}")
+    assert operator.get(f"/benchmarks/{RUN}").status_code == 404
+    assert "No run was chosen" in text_of(operator, "/benchmarks/delete")
+
+
+def test_runs_are_taken_away_as_files(browser: BrowserMaker, measured: Database) -> None:
+    viewer = browser("viewer")
+    rows = list(csv.DictReader(io.StringIO(text_of(viewer, f"/benchmarks/export?run={RUN}&run=b00000000001&format=csv"))))
+    assert len(rows) == 2 * (12 + 6)
+    answer = viewer.get(f"/benchmarks/export?run={RUN}")
+    assert answer.headers["content-disposition"] == f'attachment; filename="benchmark-{RUN}.json"'
+    assert answer.json()["runs"][0]["header"]["id"] == RUN
+    assert "No run was chosen" in text_of(viewer, "/benchmarks/export")
+
+
+def test_a_benchmark_is_asked_for(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_built(session)
+    operator = browser("operator")
+    assert "about 48 prompts" not in text_of(operator, f"/benchmarks/new?engine={ID}")
+    wish = {
+        "engine": ID,
+        "concurrencies": "1 4",
+        "repeats": "2",
+        "workload": "chat",
+        "guard": "off",
+        "prefill_lengths": "64,128",
+    }
+    answer = operator.submit("/benchmarks/new", wish, page="/benchmarks/new")
+    with database.reading() as session:
+        job = session.scalars(select(Job)).one()
+    assert str(answer.url).endswith(f"/builds/{job.id}")  # type: ignore[attr-defined]
+    asked = job.payload["wish"]
+    assert (asked["concurrencies"], asked["repeats"], asked["prefill_lengths"]) == ([1, 4], 2, [64, 128])
+    assert asked["workload"]["name"] == "chat"
+    assert asked["overrides"]["guard"] == "off"
+
+
+def test_a_deployment_and_an_endpoint_can_be_measured(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_built(session)
+        add_deployment(session, "aaaaaaaa", engine_id=ID, openai="http://127.0.0.1:9000/v1")
+    operator = browser("operator")
+    assert 'value="aaaaaaaa" selected' in text_of(operator, "/benchmarks/new?deployment=aaaaaaaa")
+    assert "/benchmarks/new?deployment=aaaaaaaa" in text_of(operator, "/deployments/aaaaaaaa")
+    operator.submit("/benchmarks/new", {"subject": "deployment", "deployment": "aaaaaaaa"}, page="/benchmarks/new")
+    elsewhere = {"subject": "url", "url": "http://gpu:8000/v1", "model": "m", "api_key": "very-secret", "server": "vLLM"}
+    operator.submit("/benchmarks/new", elsewhere, page="/benchmarks/new")
+    with database.reading() as session:
+        first, second = session.scalars(select(Job).order_by(Job.id))
+    assert first.payload["wish"]["url"] == "http://127.0.0.1:9000/v1"
+    assert second.payload["wish"]["server"] == "vLLM"
+    assert "very-secret" not in json.dumps(second.payload)
+
+
+def test_what_is_wrong_is_said_at_its_field_and_secrets_are_not_shown(browser: BrowserMaker, database: Database) -> None:
+    wish = {
+        "subject": "url",
+        "url": "http://gpu:8000",
+        "concurrencies": "1, many",
+        "input_tokens": "0",
+        "api_key": "very-secret",
+    }
+    answer = browser("operator").submit("/benchmarks/new", wish, page="/benchmarks/new")
+    text = answer.text  # type: ignore[attr-defined]
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert re.search(r'id="concurrencies-error">.*?write a whole number', text, re.DOTALL)
+    assert 'id="input_tokens-error"' in text
+    assert 'value="1, many"' in text
+    assert "very-secret" not in text
+
+
+def test_the_form_says_what_would_be_measured_and_how_long(browser: BrowserMaker, database: Database) -> None:
+    of_it = benchmark_header().subject.model_copy(update={"engine_id": ID})
+    with database.writing() as session:
+        add_built(session)
+        add_benchmarks(session, subject=of_it)
+    operator = browser("operator")
+    text = operator.submit("/benchmarks/new/check", {"engine": ID, "concurrencies": "1, 8"}, page="/benchmarks/new").text  # type: ignore[attr-defined]
+    assert "6: 2 concurrencies, 3 repeats" in text
+    assert "this engine&#39;s latest run" in text or "this engine's latest run" in text
+    assert 'value="7"' in text_of(operator, f"/benchmarks/new?again={RUN}"), "the same seed"
+
+
+def test_an_engine_tells_what_was_measured_of_it(browser: BrowserMaker, database: Database) -> None:
+    of_it = benchmark_header().subject.model_copy(update={"engine_id": ID})
+    with database.writing() as session:
+        add_built(session)
+        add_benchmarks(session, 2, subject=of_it)
+    text = text_of(browser("viewer"), f"/engines/{ID}?tab=benchmarks")
+    assert 'Benchmarks<span class="tab-count">2</span>' in text
+    assert "Throughput against concurrency" in text
+    assert "/benchmarks/b00000000001" in text
