@@ -10,11 +10,14 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from pathlib import Path
 
 import psutil
 
-__all__ = ["owned_name", "remove_leftovers", "remove_named"]
+from .disk import writing
+
+__all__ = ["own_folder", "owned_name", "remove_leftovers", "remove_named"]
 
 _OURS = re.compile(r"roundhouse_(?P<pid>\d+)_(?P<namespace>[0-9a-f]+)_")
 
@@ -22,6 +25,23 @@ _OURS = re.compile(r"roundhouse_(?P<pid>\d+)_(?P<namespace>[0-9a-f]+)_")
 def owned_name() -> str:
     """A fresh name, ``roundhouse_<pid>_<namespace>_<random>``, that says that this process owns the thing."""
     return f"roundhouse_{os.getpid()}_{_namespace()}_{secrets.token_hex(3)}"
+
+
+def own_folder(what: str) -> Path:
+    """A new private folder of this process among temporary files; those of killed processes are removed on the way.
+
+    Args:
+        what: is written there, in words.
+
+    Raises:
+        ServeError: it cannot be made.
+    """
+    temporary = Path(tempfile.gettempdir())
+    remove_leftovers(temporary)
+    folder = temporary / owned_name()
+    with writing(what, temporary):
+        folder.mkdir(mode=0o700)
+    return folder
 
 
 def remove_named(folder: Path, name: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from roundhouse.errors import ServeError
 
 from .disk import writing
-from .leftovers import owned_name, remove_leftovers
+from .leftovers import own_folder
 from .triton.locate import TritonInstall
 
 __all__ = ["private_folder", "within_plain_path"]
@@ -28,11 +28,7 @@ def private_folder() -> Path:
     if not _PLAIN_PATH.fullmatch(str(temporary)):
         hint = "Set TMPDIR to a folder whose path has letters, digits and . _ - / only."
         raise ServeError(f"Triton cannot start from {temporary}", hint=hint)
-    remove_leftovers(temporary)
-    folder = temporary / owned_name()
-    with writing("the deployment's folder", temporary):
-        folder.mkdir(mode=0o700)
-    return folder
+    return own_folder("the deployment's folder")
 
 
 def within_plain_path(install: TritonInstall, folder: Path) -> TritonInstall:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -169,6 +173,59 @@ def test_records_are_found_by_what_people_type(store: RecordStore) -> None:
         store.find("cc")
     with pytest.raises(UsageError, match="no number"):
         store.find("")
+
+
+class Dated(BaseModel):
+    id: str
+    began_at: datetime
+    within: dict[str, str] = {}
+
+
+def test_the_newest_is_what_was_measured_last_and_not_what_was_taken_in_last(store: RecordStore) -> None:
+    for id_, day in (("a1", 3), ("b2", 1), ("c3", 2)):
+        header = Dated(id=id_, began_at=datetime(2026, 1, day, tzinfo=UTC), within={"began_at": "2030-01-01T00:00:00Z"})
+        with store.create(id_, header):
+            pass
+    assert [each.name for each in store] == ["a1", "c3", "b2"]
+    assert store.find("latest").name == "a1"
+
+
+def test_what_killed_processes_left_goes_and_what_lives_stays(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")):
+        pass
+    removed, abandoned, young, held = (store.folder / name for name in (".b2.removed", ".c3.new", ".d4.new", ".e5.new"))
+    for folder in (removed, abandoned, young, held):
+        folder.mkdir()
+        (folder / "lock").touch()
+    for folder in (removed, abandoned, held):
+        os.utime(folder, (0, 0))
+    with (held / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with store.create("f6", About(what="counting")):
+            pass
+        assert sorted(each.name for each in store.folder.iterdir()) == [".d4.new", ".e5.new", "a1", "f6"]
+    os.utime(young, (0, 0))
+    store.remove(store.find("f6"))
+    assert [each.name for each in store.folder.iterdir()] == ["a1"]
+
+
+def test_a_record_that_somebody_else_removes_meanwhile_ends_no_list(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for id_ in ("a1", "b2"):
+        with store.create(id_, About(what=id_)):
+            pass
+    seen = Path.iterdir
+
+    def others_remove(folder: Path) -> Iterator[Path]:
+        for each in list(seen(folder)):
+            if each.name == "b2":
+                shutil.rmtree(each)
+            yield each
+
+    monkeypatch.setattr(Path, "iterdir", others_remove)
+    assert [each.name for each in store] == ["a1"]
+    store.remove(store.folder / "b2")
 
 
 def test_a_removed_record_is_gone_and_a_running_one_stays(store: RecordStore) -> None:
