@@ -8,13 +8,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from roundhouse.serve.benchmark.records import BenchmarkHeader
+from roundhouse.serve.benchmark.records import BenchmarkHeader, Subject
 
 from .form_words import words_of
 from .requests import BenchmarkRequest
 from .workloads import named_workloads
 
-__all__ = ["BenchmarkForm"]
+__all__ = ["BenchmarkForm", "may_be_asked_again"]
 
 _Typed = Annotated[str, Field(max_length=2000)]
 _OF_URL = ("url", "model", "api_key", "server", "tokenizer", "host")
@@ -36,6 +36,11 @@ _PLAIN = ("repeats", "seed", "request_timeout_s")
 _BETWEEN = re.compile(r"[\s,;]+")
 OWN = "own"
 """A workload whose numbers are typed."""
+
+
+def may_be_asked_again(header: BenchmarkHeader) -> bool:
+    """Whether the form can ask for what a run measured: not for what was measured elsewhere, nor with somebody's file."""
+    return header.imported_from is None and header.workload.kind == "synthetic"
 
 
 class BenchmarkForm(BaseModel):
@@ -85,7 +90,7 @@ class BenchmarkForm(BaseModel):
         named = next((name for name, each in named_workloads().items() if each == asked), OWN)
         typed: dict[str, str] = {name: str(getattr(asked, name)) for name in _OF_WORKLOAD}
         if subject.engine_id is not None:
-            typed |= {"subject": "engine", "engine": subject.engine_id}
+            typed |= {"subject": "engine", "engine": subject.engine_id, **_changed(subject)}
         else:
             typed |= {"subject": "url", "url": subject.url or "", "model": subject.name, "server": subject.server or ""}
         return cls(
@@ -94,7 +99,7 @@ class BenchmarkForm(BaseModel):
             concurrencies=", ".join(map(str, header.concurrencies)),
             prefill_lengths=", ".join(map(str, header.prefill_lengths)),
             repeats=str(header.repeats),
-            seed=str(header.seed),
+            seed="" if header.seed is None else str(header.seed),
             driver="loop" if header.driver == "loop" else "aiperf",
         )
 
@@ -127,6 +132,18 @@ class BenchmarkForm(BaseModel):
     def _overrides(self) -> dict[str, Any]:
         given: dict[str, Any] = {name: text for name in _OVERRIDES if (text := getattr(self, name).strip())}
         return given | ({"prefix_reuse": self.prefix_reuse == "on"} if self.prefix_reuse else {})
+
+
+def _changed(subject: Subject) -> dict[str, str]:
+    """What an engine ran with that its recipe does not say, as it would be typed."""
+    settings, recipe = subject.settings or {}, subject.recipe
+    usual = {"guard": recipe.get("guard"), "max_batch_size": recipe.get("max_batch_size"), "kernels": "auto"}
+    typed = {name: str(found) for name, value in usual.items() if (found := settings.get(name)) not in (None, value)}
+    if settings.get("prefix_reuse") is False:
+        typed["prefix_reuse"] = "off"
+    planned = (subject.manifest or {}).get("plan", {}).get("kv_tokens")
+    tokens = (settings.get("kv") or {}).get("tokens")
+    return typed | ({"kv_cache_tokens": str(tokens)} if tokens not in (None, planned) else {})
 
 
 def _field(place: tuple[int | str, ...]) -> str:

@@ -16,11 +16,12 @@ from ...access.sealing import Sealer
 from ...access.secrets import new_secret
 from ...benchmarks.actions import ask_benchmark
 from ...benchmarks.foreseeing import foresee
-from ...benchmarks.form import BenchmarkForm
+from ...benchmarks.form import BenchmarkForm, may_be_asked_again
 from ...benchmarks.queries import benchmark_detail
 from ...benchmarks.subjects import hosts_of_workers, measurable_deployments
 from ...benchmarks.workloads import named_workloads
 from ...deployments.placing import deployable_engines
+from ...errors import ConflictError
 from ..page import Page
 from ..rendering import redirect
 from ..state import state_of
@@ -44,10 +45,12 @@ def form(
 ) -> Response:
     """The form, for an engine, a deployment or an endpoint, or as another run was measured."""
     if again:
-        typed = BenchmarkForm.again(benchmark_detail(session, again).header)
-    else:
-        subject = "deployment" if deployment else "url" if url else "engine"
-        typed = BenchmarkForm(subject=subject, engine=engine, deployment=deployment, url=url)
+        header = benchmark_detail(session, again).header
+        if not may_be_asked_again(header):
+            raise ConflictError(f"run {again} cannot be asked for here", hint="Its page has the command that measured it.")
+        return page("benchmarks/new.html", **_shown_again(session, BenchmarkForm.again(header), header.subject.name))
+    subject = "deployment" if deployment else "url" if url else "engine"
+    typed = BenchmarkForm(subject=subject, engine=engine, deployment=deployment, url=url)
     return page("benchmarks/new.html", **_shown(session, typed, {}))
 
 
@@ -74,6 +77,15 @@ def ask(request: Request, page: Page, session: Reading, actor: Builder, typed: T
         problem = error.message if error.hint is None else f"{error.message}. {error.hint}"
         return page("benchmarks/new.html", 422, **{**shown, "errors": {typed.subject: problem}})
     return redirect(f"/builds/{job}", "It is in line to be measured.")
+
+
+def _shown_again(session: Session, typed: BenchmarkForm, name: str) -> dict[str, Any]:
+    """The form as a run was measured. Where its engine is gone another stands there, and that is said."""
+    gone = typed.subject == "engine" and typed.engine not in dict(deployable_engines(session, typed.engine))
+    if not gone:
+        return _shown(session, typed, {})
+    said = f"The engine that was measured, {name} ({typed.engine[:8]}), is gone. Choose another, or build it again."
+    return _shown(session, typed.model_copy(update={"engine": ""}), {"engine": said})
 
 
 def _shown(session: Session, typed: BenchmarkForm, errors: dict[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from ...access.secrets import new_secret
+from ...benchmarks.form import may_be_asked_again
 from ...benchmarks.marking import MOST_NOTE
 from ...benchmarks.queries import benchmark_detail, list_benchmarks, samples_since
 from ...benchmarks.records import BenchmarkDetail, BenchmarkFilter, BenchmarkRow, NumberedSample
@@ -44,6 +45,7 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
         pictures=run_charts(levels, prefill),
         baseline=_baseline(session, found),
         reproduction=reproduction(found.header),
+        again=may_be_asked_again(found.header),
         samples=recent[:: -max(1, len(recent) // _TABLE_ROWS)],
         latest=recent[-1] if recent else None,
         most_note=MOST_NOTE,

@@ -13,6 +13,7 @@ from roundhouse.errors import RoundhouseError
 
 from ...builds.actions import ask_cancel, ask_retry
 from ...builds.filters import JobsWanted
+from ...builds.measured import MEASURES, page_of_record
 from ...builds.placing import place
 from ...builds.queries import built_engine, built_manifest, recipe_of
 from ...builds.stages import shown_stages
@@ -123,6 +124,8 @@ def _live(session: Session, found: JobDetail, number: int, *, chosen: bool) -> d
         "stages": shown_stages(found),
         "waiting": why_waiting(session, found),
         "engine": built_engine(session, found),
+        "measures": found.kind in MEASURES,
+        "record": page_of_record(session, found),
         "scope": "deploy" if found.kind in ("deploy", "undeploy") else "build",
     }
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from measured import benchmark_header
 
-from roundhouse.console.benchmarks.form import BenchmarkForm
+from roundhouse.console.benchmarks.form import BenchmarkForm, may_be_asked_again
 from roundhouse.console.benchmarks.workloads import named_workloads
 from roundhouse.serve.benchmark.workload import Workload
+from roundhouse.serve.settings import Overrides
 
 ENGINE = "0123456789abcdef"
 
@@ -72,3 +73,25 @@ def test_a_run_is_asked_for_again_as_it_was() -> None:
         header.workload, header.concurrencies, header.prefill_lengths,
     )  # fmt: skip
     assert (wanted.seed, wanted.driver, wanted.repeats) == (99, "loop", 3)
+
+
+def test_what_an_engine_ran_with_is_asked_for_again() -> None:
+    header = benchmark_header()
+    settings = {"guard": "off", "kernels": "torch", "prefix_reuse": False, "max_batch_size": 4, "kv": {"tokens": 640}}
+    subject = header.subject.model_copy(update={"settings": settings})
+    wanted, _ = BenchmarkForm.again(header.model_copy(update={"subject": subject})).read()
+    assert wanted is not None
+    assert wanted.overrides == Overrides(
+        guard="off", kernels="torch", prefix_reuse=False, max_batch_size=4, kv_cache_tokens=640
+    )
+    assert BenchmarkForm.again(header).guard == "", "what the recipe says is left to it"
+
+
+def test_what_was_measured_elsewhere_or_with_a_file_is_not_asked_for_again() -> None:
+    assert may_be_asked_again(benchmark_header())
+    assert not may_be_asked_again(benchmark_header(imported_from="result.json"))
+    assert not may_be_asked_again(benchmark_header(workload=Workload(kind="conversations", file="/talk.jsonl")))
+
+
+def test_a_run_without_a_seed_leaves_the_field_empty() -> None:
+    assert BenchmarkForm.again(benchmark_header(seed=None)).seed == ""

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from browsing import Browser, BrowserMaker
+from building import add_job
 from built import ID, add_built
 from deployed import add_deployment
-from measured import HOME, HOST, add_benchmarks, benchmark_header
+from measured import HOME, HOST, add_benchmarks, add_evaluations, benchmark_header
 from populated import add_worker
 from sqlalchemy import select
 
+from roundhouse.console.benchmarks.content import BenchmarkContent
+from roundhouse.console.benchmarks.recording import record_benchmark
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import BenchmarkRun, Job
@@ -258,3 +261,33 @@ def test_an_engine_tells_what_was_measured_of_it(browser: BrowserMaker, database
     assert 'Benchmarks<span class="tab-count">2</span>' in text
     assert "Throughput against concurrency" in text
     assert "/benchmarks/b00000000001" in text
+
+
+def test_a_run_is_asked_for_again_only_where_it_can_be(browser: BrowserMaker, measured: Database) -> None:
+    ann = browser("operator", "ann")
+    again = f"/benchmarks/new?again={RUN}"
+    assert again in text_of(ann, f"/benchmarks/{RUN}")
+    text = text_of(ann, again)
+    assert "The engine that was measured" in text, "no host has it"
+    with measured.writing() as session:
+        add_built(session, "0" * 16, "tiny-bf16-bf16")
+        imported = benchmark_header(90, imported_from="result.json")
+        record_benchmark(session, BenchmarkContent(imported, "finished"), "", "")
+    assert "The engine that was measured" not in text_of(ann, again)
+    assert "again=" not in text_of(ann, f"/benchmarks/{imported.id}")
+    assert "cannot be asked for here" in text_of(ann, f"/benchmarks/new?again={imported.id}", 409)
+
+
+@pytest.mark.parametrize("kind", ["benchmark", "evaluate"])
+def test_a_job_leads_to_what_it_measures_from_the_first_moment(browser: BrowserMaker, database: Database, kind: str) -> None:
+    ann = browser("operator", "ann")
+    id_ = add_job(database, "running", kind=kind)
+    assert 'id="record"' not in text_of(ann, f"/builds/{id_}")
+    add, path = (add_benchmarks, "benchmarks") if kind == "benchmark" else (add_evaluations, "evaluations")
+    with database.writing() as session:
+        (record,) = add(session, 1, job_id=id_, state="running")  # type: ignore[operator]
+    text = text_of(ann, f"/builds/{id_}")
+    assert f'id="record" href="/{path}/{record}"' in text
+    assert "What was measured so far is kept." in text
+    assert "thrown away" not in text
+    assert f'href="/{path}/{record}"' in text_of(ann, f"/builds/{id_}/live?attempt=1")
