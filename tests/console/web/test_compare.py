@@ -152,3 +152,12 @@ def test_many_runs_are_told_by_value(browser: BrowserMaker, database: Database) 
 def test_nobody_needs_more_than_to_read(browser: BrowserMaker, measured: Database) -> None:
     assert browser().get(address(BASE), follow_redirects=False).status_code == 303
     assert "Choose runs in the list" in text_of(browser("viewer"), "/benchmarks/compare")
+
+
+@pytest.mark.parametrize("server", ["[lab] vLLM", "[", '{"a": 1}', "[1, 2]"])
+def test_somebodys_words_are_no_data(browser: BrowserMaker, measured: Database, server: str) -> None:
+    """Whatever a text looks like, it is shown as it was written."""
+    with measured.writing() as session:
+        row = session.get_one(BenchmarkRun, SAME)
+        row.header = row.header | {"subject": row.header["subject"] | {"server": server}}
+    assert server in text_of(browser("viewer"), address(BASE, SAME, all=1))

@@ -11,10 +11,12 @@ from built import manifest_of
 from counting import count_queries
 from reading import text_of
 from runs_made_up import add_run
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from roundhouse.console.benchmarks.regressions import check_regressions
 from roundhouse.console.database.database import Database
+from roundhouse.console.models import BenchmarkPoint
 
 USUAL = (100.0, 101.0, 102.0, 103.0, 104.0)
 PIN, NEWEST = f"{1:012x}", f"{3:012x}"
@@ -62,6 +64,17 @@ def test_nothing_is_flagged_that_repeats_do_not_support(database: Database, newe
     with database.reading() as session:
         found = check_regressions(session, [(PIN, NEWEST)])
     assert found[NEWEST].state == state
+
+
+def test_a_run_that_fell_silent_is_the_worst_there_is(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_series(session, USUAL)
+        points = (BenchmarkPoint.benchmark_id == NEWEST,)
+        silent = {"output_tokens_per_s": 0.0, "ttft_p50": None, "inter_token_p50": None}
+        session.execute(update(BenchmarkPoint).where(*points).values(**silent))
+    text = text_of(browser("viewer"), "/benchmarks/trends")
+    assert "1 series is worse than the baseline" in text
+    assert "No tokens came out at" in text
 
 
 def test_without_a_pin_the_page_says_how_to_set_one(browser: BrowserMaker, database: Database) -> None:

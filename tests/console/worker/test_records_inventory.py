@@ -366,3 +366,41 @@ def test_thousands_that_are_known_are_not_opened(database: Database, home: Home,
         add_benchmarks(session, 1, first=5, host="here", home="/another")
     inventory.look()
     assert len(runs(database)) == 2
+
+
+def test_a_copy_of_a_run_is_not_the_run(database: Database, home: Home, inventory: RecordsInventory) -> None:
+    write_benchmark(home, content := benchmark_content(0)).close()
+    inventory.look()
+    before = detail(database, content.header.id)
+    folder = BenchmarkStore(home).records.find(content.header.id)
+    shutil.copytree(folder, folder.with_name("backup"))
+    (folder.with_name("backup") / "points.jsonl").write_text("")
+    inventory.look()
+    assert detail(database, content.header.id).all_points == before.all_points
+    assert [id_ for id_, _ in runs(database)] == [content.header.id]
+
+
+def test_a_folder_that_cannot_be_deleted_holds_up_no_other(
+    database: Database, home: Home, inventory: RecordsInventory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, gone = benchmark_content(0), benchmark_content(1)
+    for each in (kept, gone):
+        write_benchmark(home, each).close()
+    inventory.look()
+    with database.writing() as session:
+        delete_runs(session, ANN, [kept.header.id, gone.header.id])
+    rename = Path.rename
+
+    def not_that(self: Path, target: Path) -> Path:
+        if self.name == kept.header.id:
+            raise PermissionError(13, "Permission denied", str(self))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", not_that)
+    write_benchmark(home, new := benchmark_content(2)).close()
+    inventory.look()
+    assert [id_ for id_, _ in runs(database)] == [kept.header.id, new.header.id]
+    assert not (home.path / "benchmarks" / gone.header.id).exists()
+    monkeypatch.undo()
+    inventory.look()
+    assert [id_ for id_, _ in runs(database)] == [new.header.id]
