@@ -22,6 +22,7 @@ from ..access.audit import audit
 from ..database.turns import take_turn
 from ..errors import ConflictError
 from ..models import BenchmarkRun
+from ..worker.wire import plain_text
 from .content import BenchmarkContent
 from .recording import record_benchmark
 
@@ -30,6 +31,7 @@ __all__ = ["MOST_BYTES", "SentFile", "add_imported", "read_sent"]
 MOST_BYTES = 16 * 2**20
 """Of a file that is sent."""
 _MOST_RUNS = 100
+_LONGEST_NAME = 100
 _NOWHERE = ""
 
 
@@ -54,14 +56,20 @@ def read_sent(file: SentFile) -> list[BenchmarkContent]:
     """
     if len(file.content) > MOST_BYTES:
         raise UsageError(f"the file has {len(file.content):,} bytes; {MOST_BYTES:,} are read at most")
-    name = Path(file.name).name or "results.json"
+    name = plain_text(Path(file.name).name)[-_LONGEST_NAME:] or "results.json"
     with tempfile.TemporaryDirectory(prefix="roundhouse-import-") as folder:
-        path = Path(folder) / name[-100:]
+        path = Path(folder) / "results.json"  # whatever name it came with
         path.write_bytes(file.content)
         try:
-            runs = read_export(path) if is_export(path) else read_results([path], server=file.server, model=file.model)
+            if is_export(path):
+                runs = read_export(path)
+            else:
+                found = read_results([path], server=file.server, model=file.model)
+                runs = [
+                    run.model_copy(update={"header": run.header.model_copy(update={"imported_from": name})}) for run in found
+                ]
         except RoundhouseError as error:  # its folder is nobody's business
-            raise UsageError(error.message.replace(f"{folder}/", ""), hint=error.hint) from None
+            raise UsageError(error.message.replace(str(path), name).replace(f"{folder}/", ""), hint=error.hint) from None
         except (ArithmeticError, ValueError) as error:
             raise UsageError(f"{name} cannot be read as results: {error}") from None
     if not 0 < len(runs) <= _MOST_RUNS:
@@ -102,6 +110,10 @@ def _there(session: Session) -> dict[str, str]:
     for id_, hashes in session.execute(imported):
         found |= dict.fromkeys(hashes or (), id_)
     return found
+
+
+def _named(run: Benchmark, name: str) -> Benchmark:
+    return run.model_copy(update={"header": run.header.model_copy(update={"imported_from": name})})
 
 
 def _content(run: Benchmark, name: str, content: bytes) -> BenchmarkContent:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from ..benchmark.records import Environment, Subject
+from ..history.moments import Moment
 from ..history.reader import RecordState
 
 __all__ = [
@@ -26,7 +26,7 @@ Suite = Literal["roundhouse", "lm-eval"]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Item(_Record):
@@ -106,7 +106,7 @@ class EvaluationHeader(_Record):
 
     schema_version: Literal[1] = 1
     id: str
-    began_at: datetime
+    began_at: Moment
     subject: Subject
     base: Subject | None
     """What it is compared with."""
@@ -124,7 +124,7 @@ class Evaluation(_Record):
 
     header: EvaluationHeader
     state: RecordState
-    ended_at: datetime | None
+    ended_at: Moment | None
     problem: str | None
     scores: tuple[TaskScore, ...]
     unmeasured: tuple[Unmeasured, ...]

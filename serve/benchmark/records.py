@@ -7,13 +7,13 @@ latency, and tokens are the server's own count where it gives one.
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from roundhouse.build.hardware import Hardware
 
+from ..history.moments import Moment
 from ..history.reader import RecordState
 from .workload import Workload
 
@@ -45,8 +45,12 @@ TokensFrom = Literal["usage", "engine", "client"]
 """Who counted tokens: the server's usage, the engine itself, or the client with a tokenizer of its own."""
 
 
+_TEXTS = ("name", "model", "target", "role", "weights", "kv_cache", "guard")
+"""Keys of a recipe that histories sort and filter by."""
+
+
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Percentiles(_Record):
@@ -100,7 +104,7 @@ class Point(_Record):
     concurrency: int
     repeat: int
     """From 0."""
-    began_at: datetime
+    began_at: Moment
     duration_s: float
     """From the first request's start to the last one's end."""
     completed: int
@@ -161,7 +165,7 @@ class PrefillPoint(_Record):
     input_tokens: int
     """As asked for: repeats of one length share it."""
     repeat: int
-    began_at: datetime
+    began_at: Moment
     requests: int
     """That were answered."""
     ttft: Percentiles | None
@@ -223,6 +227,20 @@ class Subject(_Record):
     server: str | None = None
     """What serves an external endpoint, as told by whoever measured: ``vLLM 0.32 on 8×H200``."""
 
+    @model_validator(mode="after")
+    def _is_readable(self) -> Self:
+        """What is looked at in a manifest and in settings has the type that it must have."""
+        recipe = (self.manifest or {}).get("recipe", {})
+        if not isinstance(recipe, dict):
+            raise ValueError("manifest: its recipe is none")
+        for key in _TEXTS:
+            if not isinstance(recipe.get(key), str | None):
+                raise ValueError(f"manifest: {key} of its recipe is no text")
+        kv = (self.settings or {}).get("kv") or {}
+        if not isinstance(kv, dict) or not isinstance(kv.get("tokens"), int | None):
+            raise ValueError("settings: kv.tokens is no number")
+        return self
+
     @property
     def recipe(self) -> dict[str, Any]:
         """The recipe's keys; empty for what was not built here."""
@@ -251,7 +269,7 @@ class BenchmarkHeader(_Record):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     id: str
-    began_at: datetime
+    began_at: Moment
     driver: Driver
     driver_version: str | None
     imported_from: str | None = None
@@ -283,7 +301,7 @@ class Benchmark(_Record):
 
     header: BenchmarkHeader
     state: RecordState
-    ended_at: datetime | None
+    ended_at: Moment | None
     problem: str | None
     points: tuple[Point, ...]
     prefill: tuple[PrefillPoint, ...]

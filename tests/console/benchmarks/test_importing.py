@@ -99,3 +99,40 @@ def test_numbers_that_cannot_be_are_refused(database: Database) -> None:
         add_imported(session, viewer, [content])
     with database.reading() as session:
         assert session.scalars(select(BenchmarkRun)).all() == []
+
+
+@pytest.mark.parametrize("name", ["..", "", "/", "a\x00b", "\N{STEAM LOCOMOTIVE}" * 100, "x" * 5000])
+def test_a_file_may_be_called_anything(database: Database, name: str) -> None:
+    with database.writing() as session:
+        (run,) = add_imported(session, ANN, read_sent(SentFile(name=name, content=json.dumps(VLLM).encode())))
+    with database.reading() as session:
+        assert benchmark_detail(session, run).header.imported_from
+
+
+def changed(*path: str | int, value: object) -> bytes:
+    """An export in which one thing is something else."""
+    told = json.loads(exported(0))
+    place = told
+    for key in ("runs", 0, *path[:-1]):
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(told).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("header", "began_at"), "2026-03-01T12:00:00"),
+        (("header", "began_at"), "0001-01-01T00:00:00+14:00"),
+        (("header", "subject", "manifest", "recipe"), "int4"),
+        (("header", "subject", "manifest", "recipe", "target"), {"a": 1}),
+        (("header", "subject", "settings"), {"kv": {"tokens": "many"}}),
+        (("header", "subject", "settings"), {"kv": 3}),
+        (("points", 0, "duration_s"), float("inf")),
+        (("points", 0, "duration_s"), float("nan")),
+        (("points", 0, "ttft", "p50"), float("nan")),
+    ],
+)
+def test_what_no_page_could_show_is_not_taken(path: tuple[str | int, ...], value: object) -> None:
+    with pytest.raises(UsageError):
+        read_sent(SentFile(name="export.json", content=changed(*path, value=value)))
