@@ -22,6 +22,11 @@ def measurable_deployments(session: Session, chosen: str | None) -> list[tuple[s
     return [(row.id, f"{row.name} on {row.host}") for row in session.execute(wanted.order_by(*order).limit(_MOST))]
 
 
-def hosts_of_workers(session: Session) -> list[str]:
-    """Hosts whose workers are alive, in order. One statement."""
-    return list(session.scalars(select(Worker.host).where(is_alive(utc_now())).distinct().order_by(Worker.host)))
+def hosts_of_workers(session: Session) -> dict[str, bool]:
+    """Hosts whose workers are alive, in order, and whether aiperf was there when one of them started. One statement."""
+    found: dict[str, bool] = {}
+    for host, versions in session.execute(
+        select(Worker.host, Worker.versions).where(is_alive(utc_now())).order_by(Worker.host)
+    ):
+        found[host] = found.get(host, False) or "aiperf" in versions
+    return found

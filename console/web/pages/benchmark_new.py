@@ -97,17 +97,19 @@ def _shown(session: Session, typed: BenchmarkForm, errors: dict[str, str]) -> di
     if not typed.deployment and deployments:
         typed = typed.model_copy(update={"deployment": deployments[0][0]})
     wanted = typed.read()[0]
+    hosts = hosts_of_workers(session)
     return {
         "form": typed.model_copy(update={"api_key": SecretStr("")}),
         "errors": errors,
         "engine_options": [(id_, f"{name} ({id_[:8]})") for id_, name in engines],
         "deployment_options": deployments,
-        "host_options": [("", "any that can"), *((host, host) for host in hosts_of_workers(session))],
+        "host_options": [("", "any that can"), *((host, host) for host in hosts)],
         "guard_options": [("", "as the recipe says"), *((name, name) for name in get_args(Guard))],
         "workload_options": [
             ("own", "these numbers"),
             *((name, f"{name}: {each.words}") for name, each in named_workloads().items()),
         ],
+        "without_aiperf": [host for host, has_aiperf in hosts.items() if not has_aiperf],
         "wanted": wanted,
         "foreseen": foresee(session, wanted) if wanted is not None else None,
         "idempotency_key": typed.idempotency_key or new_secret(),

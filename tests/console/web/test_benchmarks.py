@@ -22,7 +22,7 @@ from roundhouse.console.benchmarks.content import BenchmarkContent
 from roundhouse.console.benchmarks.recording import record_benchmark
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import BenchmarkRun, Job
+from roundhouse.console.models import BenchmarkRun, Job, Worker
 
 RUN = "b00000000000"
 
@@ -291,3 +291,13 @@ def test_a_job_leads_to_what_it_measures_from_the_first_moment(browser: BrowserM
     assert "What was measured so far is kept." in text
     assert "thrown away" not in text
     assert f'href="/{path}/{record}"' in text_of(ann, f"/builds/{id_}/live?attempt=1")
+
+
+def test_the_form_says_where_aiperf_is_missing(browser: BrowserMaker, database: Database) -> None:
+    ann = browser("operator", "ann")
+    assert "aiperf was not there" not in text_of(ann, "/benchmarks/new")
+    worker = add_worker(database, "bare", HOME)
+    assert "aiperf was not there when the worker on bare started" in text_of(ann, "/benchmarks/new")
+    with database.writing() as session:
+        session.get_one(Worker, worker.id).versions = {"aiperf": "0.13.0"}
+    assert "aiperf was not there" not in text_of(ann, "/benchmarks/new")
