@@ -41,6 +41,7 @@ def series_of(header: BenchmarkHeader) -> str:
     content = {
         "model": header.subject.model,
         "recipe": serving,
+        "settings": _settings(header.subject.settings or {}),
         "hardware": [hardware_of(header), cores],
         "workload": header.workload.key,
         "driver": header.driver,
@@ -48,6 +49,13 @@ def series_of(header: BenchmarkHeader) -> str:
         "server": None if serving else [header.subject.name, header.subject.server],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """What a process was told that no recipe says. How many tokens the cache holds counts where somebody chose that."""
+    told = {name: settings.get(name) for name in ("kernels", "precision", "prefix_reuse")}
+    kv = settings.get("kv") or {}
+    return told | ({"kv_tokens": kv.get("tokens")} if str(kv.get("binding_limit", "")).startswith("kv_cache") else {})
 
 
 def searched_text(header: BenchmarkHeader, host: str, note: str, tags: tuple[str, ...]) -> str:

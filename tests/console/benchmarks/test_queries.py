@@ -191,6 +191,11 @@ def test_a_series_is_what_can_be_compared_over_time() -> None:
     assert hardware is not None
     slower = first.environment.model_copy(update={"hardware": hardware.model_copy(update={"cores": 2})})
     gpus = first.environment.model_copy(update={"gpus": ("H200", "H200")})
+    set_otherwise: tuple[dict[str, object], ...] = (
+        {"kernels": "torch"},
+        {"prefix_reuse": False},
+        {"kv": {"tokens": 640, "binding_limit": "kv_cache_tokens"}},
+    )
     unguarded = first.subject.model_copy(update={"settings": {"guard": "off"}})
     others = {
         series_of(each)
@@ -202,7 +207,11 @@ def test_a_series_is_what_can_be_compared_over_time() -> None:
             benchmark_header(0, environment=slower),
             benchmark_header(0, environment=gpus),
             benchmark_header(0, subject=unguarded),
+            *(
+                benchmark_header(0, subject=first.subject.model_copy(update={"settings": {"guard": "tags", **each}}))
+                for each in set_otherwise
+            ),
         )
     }
-    assert len(others) == 7
+    assert len(others) == 10
     assert hardware_of(benchmark_header(0, environment=gpus)) == "2×H200"
