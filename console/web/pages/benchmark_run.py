@@ -35,14 +35,12 @@ _TABLE_ROWS = 15
 def one(page: Page, session: Reading, benchmark_id: str) -> Response:
     """One run."""
     found = benchmark_detail(session, benchmark_id)
-    levels, prefill = levels_shown(found.all_points), prefill_shown(found.all_prefill)
     recent = _recent(session, found)
     return page(
         "benchmarks/run.html",
         run=found,
-        levels=levels,
-        prefill=prefill,
-        pictures=run_charts(levels, prefill),
+        **_results(found),
+        in_parts=False,
         baseline=_baseline(session, found),
         reproduction=reproduction(found.header),
         again=may_be_asked_again(found.header),
@@ -55,12 +53,13 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
 
 @router.get("/now")
 def now(page: Page, session: Reading, benchmark_id: str, points: int = -1) -> Response:
-    """How far it is, for a page that follows it; when there is more to see, the page is loaded anew."""
+    """How far it is, for a page that follows it, with what it came to when that is new. A run that ended is loaded anew."""
     found = benchmark_detail(session, benchmark_id)
-    if not found.is_live or found.points != points:
+    if not found.is_live:
         return Response(headers={"hx-refresh": "true"})
     recent = _recent(session, found)
-    return page.fragment("benchmarks/now.html", run=found, latest=recent[-1] if recent else None)
+    results = _results(found) if found.points != points else {}
+    return page.fragment("benchmarks/now.html", run=found, latest=recent[-1] if recent else None, in_parts=True, **results)
 
 
 @router.get("/samples")
@@ -93,6 +92,11 @@ def _baseline(session: Session, found: BenchmarkDetail) -> BenchmarkRow | None:
     wanted = BenchmarkFilter(series=found.series, baseline=True)
     pinned = list_benchmarks(session, wanted, PageOf(size=1)).items
     return pinned[0] if pinned and pinned[0].id != found.id else None
+
+
+def _results(found: BenchmarkDetail) -> dict[str, Any]:
+    levels, prefill = levels_shown(found.all_points), prefill_shown(found.all_prefill)
+    return {"levels": levels, "prefill": prefill, "pictures": run_charts(levels, prefill)}
 
 
 def _recent(session: Session, found: BenchmarkDetail) -> tuple[NumberedSample, ...]:

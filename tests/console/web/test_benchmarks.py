@@ -126,7 +126,11 @@ def test_a_run_that_goes_on_is_followed(browser: BrowserMaker, database: Databas
     assert f'data-live="/benchmarks/{RUN}/live"' in text
     assert f'hx-get="/benchmarks/{RUN}/now?points=6"' in text
     assert "8 at once, repeat 1" in text_of(viewer, f"/benchmarks/{RUN}/now?points=6")
-    assert viewer.get(f"/benchmarks/{RUN}/now?points=5").headers["hx-refresh"] == "true"
+    assert "run-results" not in text_of(viewer, f"/benchmarks/{RUN}/now?points=6")
+    more = viewer.get(f"/benchmarks/{RUN}/now?points=5")
+    assert "hx-refresh" not in more.headers, "who types a note meanwhile keeps it"
+    assert 'id="run-results" hx-swap-oob="true"' in more.text
+    assert text_of(viewer, f"/benchmarks/{RUN}").count('id="run-results"') == 1
     samples = viewer.get(f"/benchmarks/{RUN}/samples").json()
     assert len(samples["at"]) == 40
     assert samples["series"]["running"][-1] == 8
