@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from built import add_built
 from measured import add_benchmarks, benchmark_header
 
 from roundhouse.console.benchmarks.foreseeing import foresee
-from roundhouse.console.benchmarks.of_engine import measured_of_engine
 from roundhouse.console.benchmarks.reproducing import reproduction
 from roundhouse.console.benchmarks.requests import BenchmarkRequest
 from roundhouse.console.database.database import Database
+from roundhouse.console.engines.queries import engine_detail
 from roundhouse.serve.benchmark.records import Subject
 
 ENGINE = "0" * 16
@@ -32,11 +33,18 @@ def test_requests_are_counted_and_time_is_judged_by_the_latest_run(database: Dat
 
 def test_an_engine_that_nobody_measured_has_no_numbers(database: Database) -> None:
     with database.writing() as session:
-        nothing = measured_of_engine(session, ENGINE)
+        add_built(session, ENGINE)
+        nothing = engine_detail(session, ENGINE)
         add_benchmarks(session, 5)
-        found = measured_of_engine(session, ENGINE)
-    assert (nothing.runs, nothing.evaluations, nothing.latest) == (0, 0, None)
-    assert (found.runs, found.latest, found.concurrency) == (2, "b00000000004", 32)
+        found = engine_detail(session, ENGINE)
+    assert (nothing.benchmarks, nothing.evaluations, nothing.latest_benchmark_id, nothing.tokens_per_s_most) == (
+        0,
+        0,
+        None,
+        None,
+    )
+    assert (found.benchmarks, found.latest_benchmark_id, found.concurrency_most) == (2, "b00000000004", 32)
+    assert found.tokens_per_s_most
 
 
 def test_a_run_is_reproduced_by_its_command_its_recipe_and_its_versions() -> None:

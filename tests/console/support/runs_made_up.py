@@ -43,6 +43,14 @@ H200 = Hardware(name="NVIDIA H200", kind="cuda", cores=0, total_memory=141 * 10*
 _PAGES = 512
 
 
+_SETTINGS = {
+    "kernels": "auto",
+    "precision": "engine",
+    "page_tokens": 16,
+    "kv": {"pages": _PAGES, "tokens": 16 * _PAGES},
+}
+
+
 @dataclass(frozen=True)
 class RunMadeUp:
     """What a run came to: output tokens a second by concurrency, one number a repeat; the rest follows."""
@@ -66,9 +74,7 @@ class RunMadeUp:
     mismatches: int = 0
     versions: Mapping[str, str] = field(default_factory=lambda: {"roundhouse-llm": "0.3.0", "torch": "2.13.0"})
     is_baseline: bool = False
-    settings: Mapping[str, Any] = field(
-        default_factory=lambda: {"page_tokens": 16, "kv": {"pages": _PAGES, "tokens": 16 * _PAGES}}
-    )
+    settings: Mapping[str, Any] = field(default_factory=lambda: dict(_SETTINGS))
 
     @property
     def began_at(self) -> datetime:
@@ -85,7 +91,7 @@ class RunMadeUp:
             model=self.model if manifest is None else manifest.recipe.model,
             engine_id=None if manifest is None else manifest.id,
             manifest=None if manifest is None else manifest.model_dump(mode="json"),
-            settings=dict(self.settings),
+            settings={"guard": "tags" if self.manifest is None else self.manifest.recipe.guard, **self.settings},
         )
         return BenchmarkHeader(
             id=self.id,
