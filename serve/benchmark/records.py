@@ -45,6 +45,7 @@ TokensFrom = Literal["usage", "engine", "client"]
 """Who counted tokens: the server's usage, the engine itself, or the client with a tokenizer of its own."""
 
 
+_LONGEST_S = 366 * 86_400
 _TEXTS = ("name", "model", "target", "role", "weights", "kv_cache", "guard")
 """Keys of a recipe that histories sort and filter by."""
 
@@ -105,7 +106,7 @@ class Point(_Record):
     repeat: int
     """From 0."""
     began_at: Moment
-    duration_s: float
+    duration_s: float = Field(gt=0, le=_LONGEST_S)
     """From the first request's start to the last one's end."""
     completed: int
     failed: dict[str, int] = Field(default_factory=dict)
