@@ -82,7 +82,7 @@ def test_an_answer_is_streamed_and_counted(shop: Workshop, served: str) -> None:
 
 def test_stopping_an_answer_gives_its_pages_back(shop: Workshop, served: str) -> None:
     async def listen_a_little() -> None:
-        async with aclosing(answer(upstream(shop, served), question(max_tokens=480))) as parts:
+        async with aclosing(answer(upstream(shop, served), question(max_tokens=480, temperature=0))) as parts:
             async for part in parts:
                 assert isinstance(part, Words), part
                 break
