@@ -27,7 +27,7 @@ from .state import WebState
 __all__ = ["create_app"]
 
 _LARGEST_BODY = 2**20
-_WITH_FILES = ("/api/v1/benchmarks/imports", "/benchmarks/import")
+_IMPORTS = "/api/v1/benchmarks/imports"
 """Where people send files of results."""
 _LARGEST_FILE = 2 * MOST_BYTES  # in JSON a character may take several bytes
 
@@ -59,7 +59,7 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
         BodyLimit,
         limit=_LARGEST_BODY,
         refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413),
-        limits=dict.fromkeys(_WITH_FILES, _LARGEST_FILE),
+        limits={_IMPORTS: _LARGEST_FILE},
     )
     app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)

@@ -48,8 +48,6 @@ class ChartPoint:
     """Whether it is less sure than others, and drawn so."""
     flag: str = ""
     """What is wrong with it, in words; it is ringed then."""
-    href: str = ""
-    """Where it leads."""
 
 
 @dataclass(frozen=True)
