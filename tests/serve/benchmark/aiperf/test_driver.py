@@ -85,7 +85,7 @@ class Watched(ScriptedEndpoint):
     def turn(self, body: dict[str, Any], headers: dict[str, str]) -> Answer:
         if not self.asked.is_set():
             self.processes = psutil.Process().children(recursive=True)
-            self.commands = [" ".join(each.cmdline()) for each in self.processes]
+            self.commands = [_command(each) for each in self.processes]
             self.asked.set()
         return super().turn(body, headers)
 
@@ -144,6 +144,14 @@ def test_stopping_ends_aiperf_with_all_its_processes(real_aiperf: Home) -> None:
 def own_folders() -> list[Path]:
     """What this process keeps among temporary files."""
     return list(Path(tempfile.gettempdir()).glob(f"roundhouse_{os.getpid()}_*"))
+
+
+def _command(process: psutil.Process) -> str:
+    """Empty for one that has ended: other tests of this process may have left some."""
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
 
 
 def _lives(process: psutil.Process) -> bool:
