@@ -8,7 +8,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from roundhouse.serve.benchmark.records import BenchmarkHeader, Subject
+from roundhouse.serve.benchmark.records import BenchmarkHeader
+from roundhouse.serve.measurement.about import Subject
 
 from .form_words import words_of
 from .requests import BenchmarkRequest

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
-from ..benchmark.records import Environment, Subject
 from ..history.moments import Moment
 from ..history.reader import RecordState
+from ..history.record import Record
+from ..measurement.about import Environment, Subject
 
 __all__ = [
     "Difference",
@@ -25,11 +26,7 @@ Suite = Literal["roundhouse", "lm-eval"]
 """``roundhouse``: shipped with this package, under names of its own; ``lm-eval``: lm-evaluation-harness' public tasks."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Item(_Record):
+class Item(Record):
     """One question, and what came of it."""
 
     task: str
@@ -49,7 +46,7 @@ class Item(_Record):
     wanted: str | None
 
 
-class Difference(_Record):
+class Difference(Record):
     """Subject minus base over the same items, paired, with a 95 % interval."""
 
     base: float
@@ -58,7 +55,7 @@ class Difference(_Record):
     high: float
 
 
-class TaskScore(_Record):
+class TaskScore(Record):
     """What a task came to."""
 
     task: str
@@ -74,7 +71,7 @@ class TaskScore(_Record):
     difference: Difference | None = None
     uncompared: str | None = None
     """Why there is no difference although there is a base, in words; None where there is one, or nothing to compare with."""
-    parts: dict[str, float] = {}
+    parts: dict[str, float] = Field(default_factory=dict)
     """The value by kind of question, in the order of the task; for agreement also ``KL``, in nats a token."""
     seconds: float
     """That the subject took."""
@@ -82,7 +79,7 @@ class TaskScore(_Record):
     """What a reader must know: shots, template, subset."""
 
 
-class Unmeasured(_Record):
+class Unmeasured(Record):
     """A task that came to nothing."""
 
     task: str
@@ -92,7 +89,7 @@ class Unmeasured(_Record):
     """As :attr:`TaskScore.is_share`: without it the gate cannot pass."""
 
 
-class GateResult(_Record):
+class GateResult(Record):
     """Whether no task is further down than allowed, beyond noise."""
 
     state: Literal["passed", "failed", "not measured"]
@@ -101,7 +98,7 @@ class GateResult(_Record):
     """Sentences: what failed, or why it was not measured."""
 
 
-class EvaluationHeader(_Record):
+class EvaluationHeader(Record):
     """``header.json`` of an evaluation."""
 
     schema_version: Literal[1] = 1
@@ -119,7 +116,7 @@ class EvaluationHeader(_Record):
     environment: Environment
 
 
-class Evaluation(_Record):
+class Evaluation(Record):
     """An evaluation as it is read."""
 
     header: EvaluationHeader

@@ -16,8 +16,8 @@ from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
 from ..benchmark.endpoints import api_key, base_url, is_here, model_at, port_of
-from ..benchmark.records import Subject
 from ..history import read_header, state_of
+from ..measurement.about import Subject
 from ..settings import EngineSettings
 from .records import EvaluationHeader
 from .scorer import Scorer

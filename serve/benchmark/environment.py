@@ -13,9 +13,9 @@ from roundhouse.build.hardware import Hardware, this_machine
 from roundhouse.build.planner.gpus import hardware_here
 from roundhouse.build.recipe import Recipe
 
+from ..measurement.about import Environment
 from .gpus import Gpus
 from .machine import Family, look
-from .records import Environment
 
 __all__ = ["environment_beside", "environment_elsewhere", "environment_here"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from .records import Subject
+from ..measurement.about import Subject
 
 __all__ = ["labels_of"]
 

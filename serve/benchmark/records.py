@@ -7,14 +7,14 @@ latency, and tokens are the server's own count where it gives one.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from roundhouse.build.hardware import Hardware
+from pydantic import Field
 
 from ..history.moments import Moment
 from ..history.reader import RecordState
+from ..history.record import Record
+from ..measurement.about import Environment, Subject
 from .workload import Workload
 
 __all__ = [
@@ -24,13 +24,11 @@ __all__ = [
     "BenchmarkHeader",
     "Driver",
     "EngineCounts",
-    "Environment",
     "GpuUse",
     "LiveSample",
     "Percentiles",
     "Point",
     "PrefillPoint",
-    "Subject",
     "TokensFrom",
 ]
 
@@ -46,15 +44,9 @@ TokensFrom = Literal["usage", "engine", "client"]
 
 
 _LONGEST_S = 366 * 86_400
-_TEXTS = ("name", "model", "target", "role", "weights", "kv_cache", "guard")
-"""Keys of a recipe that histories sort and filter by."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Percentiles(_Record):
+class Percentiles(Record):
     """A latency in seconds over completed requests, interpolated linearly between neighbours."""
 
     mean: float
@@ -67,7 +59,7 @@ class Percentiles(_Record):
     """Requests that it is of; None where an imported file does not say."""
 
 
-class EngineCounts(_Record):
+class EngineCounts(Record):
     """What the engine counted during a point, from its metrics; only engines of ours tell it."""
 
     kv_pages: int
@@ -87,7 +79,7 @@ class EngineCounts(_Record):
     content_mismatches: int
 
 
-class GpuUse(_Record):
+class GpuUse(Record):
     """What NVML said of one GPU during a point."""
 
     index: int
@@ -99,7 +91,7 @@ class GpuUse(_Record):
     """From 0 to 1."""
 
 
-class Point(_Record):
+class Point(Record):
     """One concurrency, measured once."""
 
     concurrency: int
@@ -160,7 +152,7 @@ class Point(_Record):
         return self.other_cores is not None and self.other_cores > NOISY_CORES
 
 
-class PrefillPoint(_Record):
+class PrefillPoint(Record):
     """Prompts of one length, one at a time, each with a single token of answer; measured once."""
 
     input_tokens: int
@@ -195,7 +187,7 @@ class PrefillPoint(_Record):
         return self.other_cores is not None and self.other_cores > NOISY_CORES
 
 
-class LiveSample(_Record):
+class LiveSample(Record):
     """A moment while it runs, about one a second."""
 
     at_s: float
@@ -210,62 +202,7 @@ class LiveSample(_Record):
     """Requests, since the run began."""
 
 
-class Subject(_Record):
-    """What was measured: an engine of ours, or any OpenAI-compatible endpoint."""
-
-    kind: Literal["engine", "endpoint"]
-    name: str
-    """The engine's, or the model's as the endpoint calls it."""
-    model: str
-    """What it was made from, where that is known, else the model's name."""
-    url: str | None = None
-    """Base URL that was asked, without secrets; None for the bare loop."""
-    engine_id: str | None = None
-    manifest: dict[str, Any] | None = None
-    """``engine.json``."""
-    settings: dict[str, Any] | None = None
-    """What the engine process ran with: :class:`~roundhouse.serve.settings.EngineSettings`."""
-    server: str | None = None
-    """What serves an external endpoint, as told by whoever measured: ``vLLM 0.32 on 8×H200``."""
-
-    @model_validator(mode="after")
-    def _is_readable(self) -> Self:
-        """What is looked at in a manifest and in settings has the type that it must have."""
-        recipe = (self.manifest or {}).get("recipe", {})
-        if not isinstance(recipe, dict):
-            raise ValueError("manifest: its recipe is none")
-        for key in _TEXTS:
-            if not isinstance(recipe.get(key), str | None):
-                raise ValueError(f"manifest: {key} of its recipe is no text")
-        kv = (self.settings or {}).get("kv") or {}
-        if not isinstance(kv, dict) or not isinstance(kv.get("tokens"), int | None):
-            raise ValueError("settings: kv.tokens is no number")
-        return self
-
-    @property
-    def recipe(self) -> dict[str, Any]:
-        """The recipe's keys; empty for what was not built here."""
-        recipe: dict[str, Any] = (self.manifest or {}).get("recipe", {})
-        return recipe
-
-
-class Environment(_Record):
-    """Where it was measured."""
-
-    host: str
-    """Empty where an imported file does not say."""
-    hardware: Hardware | None
-    """Of what was measured: the GPU where an engine's target needs one, else the CPU. None where nobody knows a server's."""
-    gpus: tuple[str, ...] = ()
-    driver: str | None = None
-    """NVIDIA's, where there is one."""
-    versions: dict[str, str]
-    """Of packages that matter to speed."""
-    idle_cores: float | None = None
-    """Cores that other processes kept busy just before."""
-
-
-class BenchmarkHeader(_Record):
+class BenchmarkHeader(Record):
     """``header.json`` of a run."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
@@ -297,7 +234,7 @@ class BenchmarkHeader(_Record):
         return hardware.name if hardware else self.subject.server
 
 
-class Benchmark(_Record):
+class Benchmark(Record):
     """A run as it is read."""
 
     header: BenchmarkHeader

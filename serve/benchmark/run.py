@@ -12,12 +12,13 @@ from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError, UsageError
 
 from ..history.store import new_id
+from ..measurement.about import Environment
 from .driver import BenchmarkWish, Watcher
 from .environment import environment_beside, environment_elsewhere, environment_here
 from .gpus import find_gpus
 from .labels import labels_of
 from .recording import Run
-from .records import NOISY_CORES, BenchmarkHeader, Environment
+from .records import NOISY_CORES, BenchmarkHeader
 from .store import BenchmarkStore
 from .subjects import OpenSubject, prepare_subjects
 

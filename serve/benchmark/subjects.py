@@ -16,6 +16,7 @@ from roundhouse.build.store import EngineStore
 from roundhouse.errors import BenchmarkStoppedError, UsageError
 
 from ..deployment import Deployment, Ports
+from ..measurement.about import Subject
 from ..settings import EngineSettings, Overrides
 from .counts import NO_COUNTS, CountsSource, TritonCounts
 from .driver import BenchmarkWish, LoadDriver
@@ -23,7 +24,6 @@ from .endpoints import api_key, base_url, is_here, metrics_url, model_at, port_o
 from .fitting import remarks, require_fit, require_target
 from .gpus import NO_GPUS, Gpus
 from .machine import Family, family_listening_on
-from .records import Subject
 
 __all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects", "subject_of"]
 

@@ -13,7 +13,8 @@ from roundhouse.errors import ServeError, UsageError
 
 from ...history.reader import read_header
 from ...history.store import new_id
-from ..records import Benchmark, BenchmarkHeader, Environment, Subject
+from ...measurement.about import Environment, Subject
+from ..records import Benchmark, BenchmarkHeader
 from ..store import POINTS, BenchmarkStore, read_benchmark
 from .document import Document, read_documents
 from .from_aiperf import SUMMARY, is_aiperf, read_aiperf

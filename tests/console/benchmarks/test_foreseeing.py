@@ -10,7 +10,7 @@ from roundhouse.console.benchmarks.reproducing import reproduction
 from roundhouse.console.benchmarks.requests import BenchmarkRequest
 from roundhouse.console.database.database import Database
 from roundhouse.console.engines.queries import engine_detail
-from roundhouse.serve.benchmark.records import Subject
+from roundhouse.serve.measurement.about import Subject
 
 ENGINE = "0" * 16
 

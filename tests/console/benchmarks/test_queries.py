@@ -29,8 +29,8 @@ from roundhouse.console.errors import ConflictError, FieldError, ForbiddenError,
 from roundhouse.console.jobs import NewJob, enqueue
 from roundhouse.console.models import AuditEntry
 from roundhouse.console.paging import PageOf
-from roundhouse.serve.benchmark.records import Environment, Subject
 from roundhouse.serve.benchmark.workload import Workload
+from roundhouse.serve.measurement.about import Environment, Subject
 
 ANN = Actor(1, "ann", "operator", "browser", "x")
 EVE = Actor(2, "eve", "viewer", "browser", "x")

@@ -18,18 +18,11 @@ from roundhouse.console.evaluations.recording import record_evaluation
 from roundhouse.serve.accuracy.records import Difference, Evaluation, EvaluationHeader, GateResult, TaskScore
 from roundhouse.serve.accuracy.store import SCORES, EvaluationStore
 from roundhouse.serve.benchmark.measuring import percentiles
-from roundhouse.serve.benchmark.records import (
-    BenchmarkHeader,
-    EngineCounts,
-    Environment,
-    LiveSample,
-    Point,
-    PrefillPoint,
-    Subject,
-)
+from roundhouse.serve.benchmark.records import BenchmarkHeader, EngineCounts, LiveSample, Point, PrefillPoint
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, SAMPLES, BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.history import RecordState, RecordWriter
+from roundhouse.serve.measurement.about import Environment, Subject
 
 __all__ = [
     "add_benchmarks",

@@ -27,7 +27,7 @@ from roundhouse.serve.accuracy.subjects import prepare_base
 from roundhouse.serve.accuracy.tasks import TASK_NAMES
 from roundhouse.serve.accuracy.wish import EvaluationWish
 from roundhouse.serve.accuracy.wishing import command_of, wish_of
-from roundhouse.serve.benchmark.records import Environment, Subject
+from roundhouse.serve.measurement.about import Environment, Subject
 from roundhouse.serve.settings import Overrides
 
 

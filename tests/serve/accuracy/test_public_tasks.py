@@ -25,7 +25,7 @@ from roundhouse.serve.accuracy.store import read_evaluation, read_items
 from roundhouse.serve.accuracy.subjects import PreparedSubject
 from roundhouse.serve.accuracy.suites.contract import Answered, Ground
 from roundhouse.serve.accuracy.wish import EvaluationWish
-from roundhouse.serve.benchmark.records import Subject
+from roundhouse.serve.measurement.about import Subject
 from roundhouse.serve.settings import Overrides
 
 GSM8K = {"question": "Ann has 2 pens and buys {}. How many has she?", "answer": "She has 2 + {} pens.\n#### {}"}

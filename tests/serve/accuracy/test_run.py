@@ -23,7 +23,7 @@ from roundhouse.serve.accuracy.scorer import CallAnswer
 from roundhouse.serve.accuracy.store import BASE, EvaluationStore, read_evaluation, read_items
 from roundhouse.serve.accuracy.subjects import PreparedSubject
 from roundhouse.serve.accuracy.wish import EvaluationWish
-from roundhouse.serve.benchmark.records import Subject
+from roundhouse.serve.measurement.about import Subject
 from roundhouse.serve.settings import Overrides
 
 OVERRIDES = Overrides(max_seq_len=512, kv_cache_tokens=2048)

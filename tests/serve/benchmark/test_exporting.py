@@ -18,9 +18,11 @@ from roundhouse.build.home import Home
 from roundhouse.errors import SetupError, UsageError
 from roundhouse.serve.benchmark import records
 from roundhouse.serve.benchmark.exporting import COLUMNS, export, is_export, read_export, store_runs
-from roundhouse.serve.benchmark.records import EngineCounts, GpuUse, Subject
+from roundhouse.serve.benchmark.records import EngineCounts, GpuUse
 from roundhouse.serve.benchmark.store import BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
+from roundhouse.serve.measurement import about
+from roundhouse.serve.measurement.about import Subject
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "benchmark-schema.md"
 ENGINE = EngineCounts(
@@ -156,8 +158,8 @@ def documented(heading: str) -> list[str]:
     [
         records.Benchmark,
         records.BenchmarkHeader,
-        records.Subject,
-        records.Environment,
+        about.Subject,
+        about.Environment,
         records.Point,
         records.Percentiles,
         records.EngineCounts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from roundhouse.serve.benchmark.labels import labels_of
-from roundhouse.serve.benchmark.records import Subject
+from roundhouse.serve.measurement.about import Subject
 
 
 def subject(name: str, **settings: Any) -> Subject:

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError, UsageError
 from roundhouse.serve.benchmark.reading_commands import add_reading_commands
-from roundhouse.serve.benchmark.records import Benchmark, Subject
+from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.store import read_benchmark
+from roundhouse.serve.measurement.about import Subject
 
 OLD, NEW = "a" * 12, "b" * 12
 

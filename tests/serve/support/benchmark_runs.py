@@ -9,17 +9,10 @@ from typing import Any
 
 from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
-from roundhouse.serve.benchmark.records import (
-    Benchmark,
-    BenchmarkHeader,
-    Environment,
-    Percentiles,
-    Point,
-    PrefillPoint,
-    Subject,
-)
+from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader, Percentiles, Point, PrefillPoint
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
+from roundhouse.serve.measurement.about import Environment, Subject
 
 __all__ = ["BEGAN", "CPU", "latency", "made_benchmark", "made_header", "made_point", "made_prefill", "stored"]
 
