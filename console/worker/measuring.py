@@ -25,7 +25,7 @@ Record = Callable[[Session, Path, str, Home, int | None], None]
 
 
 class JobWatcher:
-    """Hears how a measurement goes, for a job: a :class:`roundhouse.serve.benchmark.driver.Watcher`.
+    """Hears how a measurement goes, for a job: a :class:`roundhouse.serve.measurement.watcher.Watcher`.
 
     Args:
         task: the job.

@@ -14,7 +14,7 @@ from ..default_command import group_with_default
 from .reading_commands import add_reading_commands, print_evaluation
 
 if TYPE_CHECKING:
-    from ..benchmark.terminal import BenchmarkTerminal
+    from ..measurement.terminal import MeasurementTerminal
 
 __all__ = ["add_evaluate_commands"]
 
@@ -90,7 +90,7 @@ def run(
 
     from roundhouse.errors import BenchmarkStoppedError, RoundhouseError
 
-    from ..benchmark.terminal import BenchmarkTerminal
+    from ..measurement.terminal import MeasurementTerminal
     from ..stop_signals import stop_signals
     from .run import evaluate as evaluate_wish
     from .store import read_evaluation
@@ -127,7 +127,7 @@ def run(
     )
     place = home_at(home)
     wish = with_ids(place, wish)
-    with stop_signals() as stopping, BenchmarkTerminal(Console(file=sys.stderr), stopping) as terminal:
+    with stop_signals() as stopping, MeasurementTerminal(Console(file=sys.stderr), stopping) as terminal:
         try:
             folder = evaluate_wish(place, wish, terminal, command=command_of(wish))
         except BenchmarkStoppedError:
@@ -145,7 +145,7 @@ def run(
         raise typer.Exit(_UNDECIDED)
 
 
-def _tell_kept(terminal: BenchmarkTerminal) -> None:
+def _tell_kept(terminal: MeasurementTerminal) -> None:
     """What was answered before the end is worth something: where it lies, and how it is read."""
     for begun in terminal.folders:
         terminal.say(f"What was answered is kept in {begun}")

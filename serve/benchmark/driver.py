@@ -1,4 +1,4 @@
-"""What a benchmark is made of: a wish (what to measure), a driver (what makes the load), and whoever watches."""
+"""What a benchmark is made of: a wish (what to measure), and a driver (what makes the load)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .measuring import MeasuredRequest
 from .records import Driver, TokensFrom
 from .workload import Workload
 
-__all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "Watcher", "usual_seed"]
+__all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "usual_seed"]
 
 _Count = Annotated[int, Field(ge=1)]
 
@@ -108,27 +108,4 @@ class LoadDriver(Protocol):
             ServeError: the load could not be made, which says nothing of the subject.
             BenchmarkStoppedError: ``stop`` was set.
         """
-        ...
-
-
-class Watcher(Protocol):
-    """Hears how a benchmark goes: a terminal, a job."""
-
-    stopping: threading.Event
-    """Set when it is to end."""
-
-    def began(self, folder: Path) -> None:
-        """A run's folder is there."""
-        ...
-
-    def stage(self, name: str, what: str) -> None:
-        """A part begins: its name in a word, and what it does in words."""
-        ...
-
-    def progress(self, fraction: float) -> None:
-        """How much of the part under way is done, from 0 to 1."""
-        ...
-
-    def say(self, line: str) -> None:
-        """Something that a reader of the log wants to know."""
         ...

@@ -43,15 +43,15 @@ def measured(home: Home, subjects: Sequence[str], load: Mapping[str, Any], *, js
 
     from roundhouse.errors import BenchmarkStoppedError, RoundhouseError
 
+    from ..measurement.terminal import MeasurementTerminal
     from ..stop_signals import stop_signals
     from .choices import with_ids
     from .command_line import command_of
     from .run import run_benchmarks
-    from .terminal import BenchmarkTerminal
 
     wishes = with_ids(home, _wishes(subjects, load))
     command = command_of(wishes, workload=_resolved(load["workload"]))
-    with stop_signals() as stopping, BenchmarkTerminal(Console(file=sys.stderr), stopping) as terminal:
+    with stop_signals() as stopping, MeasurementTerminal(Console(file=sys.stderr), stopping) as terminal:
         try:
             return run_benchmarks(home, wishes, terminal, command=command)
         except BenchmarkStoppedError:

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from roundhouse.errors import ServeError
 
 from ..history import RecordWriter
+from ..measurement.watcher import Watcher
 from .counts import engine_counts
-from .driver import BenchmarkWish, Measured, PointWish, Watcher
+from .driver import BenchmarkWish, Measured, PointWish
 from .gpus import gpu_use
 from .measuring import point_of, prefill_point_of
 from .records import LiveSample, Point, PrefillPoint

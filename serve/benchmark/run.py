@@ -13,7 +13,8 @@ from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError
 
 from ..history.store import new_id
 from ..measurement.about import Environment
-from .driver import BenchmarkWish, Watcher
+from ..measurement.watcher import Watcher
+from .driver import BenchmarkWish
 from .environment import environment_beside, environment_elsewhere, environment_here
 from .gpus import find_gpus
 from .labels import labels_of

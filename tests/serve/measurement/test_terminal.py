@@ -1,4 +1,4 @@
-"""A benchmark on the terminal."""
+"""A measurement on the terminal."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from roundhouse.serve.benchmark.terminal import BenchmarkTerminal
+from roundhouse.serve.measurement.terminal import MeasurementTerminal
 
 
 def test_a_log_has_a_line_for_each_point_and_names_what_takes_long() -> None:
     out = io.StringIO()
-    with BenchmarkTerminal(Console(file=out), threading.Event()) as terminal:
+    with MeasurementTerminal(Console(file=out), threading.Event()) as terminal:
         terminal.stage("start", "starting demo")
         terminal.began(Path("/home/benchmarks/1"))
         terminal.stage("measure", "demo: 8 at once, repeat 1")
@@ -28,7 +28,7 @@ def test_a_log_has_a_line_for_each_point_and_names_what_takes_long() -> None:
 
 def test_a_terminal_shows_what_is_measured_now() -> None:
     out = io.StringIO()
-    with BenchmarkTerminal(Console(file=out, force_terminal=True, width=100), threading.Event()) as terminal:
+    with MeasurementTerminal(Console(file=out, force_terminal=True, width=100), threading.Event()) as terminal:
         terminal.stage("measure", "demo: 8 at once, repeat 1")
         terminal._progress.refresh()
     assert "demo: 8 at once, repeat 1" in out.getvalue()

@@ -1,4 +1,4 @@
-"""A benchmark on the terminal: what is measured now, and a line for each point."""
+"""A measurement on the terminal: what is under way now, and a line for each part that is done."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["BenchmarkTerminal"]
+__all__ = ["MeasurementTerminal"]
 
 
-class BenchmarkTerminal:
-    """Shows how a benchmark goes; a context manager, and a watcher.
+class MeasurementTerminal:
+    """Shows how a measurement goes; a context manager, and a watcher.
 
     Args:
         console: for progress: the answer goes elsewhere.
@@ -23,7 +23,7 @@ class BenchmarkTerminal:
     def __init__(self, console: Console, stopping: threading.Event) -> None:
         self.stopping = stopping
         self.folders: list[Path] = []
-        """Of the runs that began."""
+        """Of the records that began."""
         self._console = console
         columns = (
             SpinnerColumn(),
