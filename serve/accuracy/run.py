@@ -13,10 +13,10 @@ from typing import Any
 from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError, UsageError
 
-from ..benchmark.environment import environment_elsewhere, environment_here
-from ..benchmark.gpus import find_gpus
 from ..history import RecordWriter, read_lines
 from ..history.store import new_id
+from ..measurement.environment import environment_elsewhere, environment_here
+from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
 from .records import EvaluationHeader, Item, TaskScore, Unmeasured
 from .scoring import score_of

@@ -15,7 +15,7 @@ from ..history import RecordWriter
 from ..measurement.watcher import Watcher
 from .counts import engine_counts
 from .driver import BenchmarkWish, Measured, PointWish
-from .gpus import gpu_use
+from .gpu_use import gpu_use
 from .measuring import point_of, prefill_point_of
 from .records import LiveSample, Point, PrefillPoint
 from .store import POINTS, PREFILL, SAMPLES

@@ -13,10 +13,10 @@ from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError
 
 from ..history.store import new_id
 from ..measurement.about import Environment
+from ..measurement.environment import environment_beside, environment_elsewhere, environment_here
+from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
 from .driver import BenchmarkWish
-from .environment import environment_beside, environment_elsewhere, environment_here
-from .gpus import find_gpus
 from .labels import labels_of
 from .recording import Run
 from .records import NOISY_CORES, BenchmarkHeader

@@ -9,9 +9,9 @@ from typing import Self
 
 from roundhouse.errors import ServeError
 
+from ..measurement.gpus import GpuReading
+from ..measurement.processes import look
 from ..triton.samples import Sample
-from .gpus import GpuReading
-from .machine import look
 from .records import LiveSample
 from .subjects import OpenSubject
 

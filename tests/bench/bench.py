@@ -20,9 +20,9 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import home_of
 from roundhouse.build.terminal import answer_console
-from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.deployment import Deployment, Ports
 from roundhouse.serve.engine.stages import StageClock
+from roundhouse.serve.measurement.processes import look
 from roundhouse.serve.runtimes import create_loop
 from roundhouse.serve.settings import EngineSettings, Overrides
 

@@ -13,8 +13,8 @@ from systems import chunks_of, complete, greedy_requests
 
 from roundhouse.build.recipe import Guard
 from roundhouse.errors import ServeError
-from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
+from roundhouse.serve.measurement.processes import look
 
 __all__ = ["METRICS", "OFF", "Episode", "interleaved", "play", "rotated"]
 

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from roundhouse.build.hardware import this_machine
-from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
+from roundhouse.serve.measurement.processes import look
 
 __all__ = ["describe", "idle_cores", "machine_line"]
 

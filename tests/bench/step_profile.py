@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from cells import DecodeWindow
 from systems import chunks_of, greedy_requests
 
-from roundhouse.serve.benchmark.machine import look
 from roundhouse.serve.engine.loop import EngineLoop
 from roundhouse.serve.engine.stages import Stage, StageClock
+from roundhouse.serve.measurement.processes import look
 
 __all__ = ["StepProfile", "profile"]
 

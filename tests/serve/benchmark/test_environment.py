@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,12 @@ from benchmarking import NotingWatcher, ScriptedDriver
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.serve.benchmark.driver import BenchmarkWish
-from roundhouse.serve.benchmark.environment import environment_beside, environment_elsewhere, environment_here
-from roundhouse.serve.benchmark.gpus import NO_GPUS
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import read_benchmark
 from roundhouse.serve.benchmark.subjects import PreparedSubject
 from roundhouse.serve.benchmark.workload import Workload
 
 HERE = "http://127.0.0.1:9/v1"
-
-
-def test_an_engine_of_ours_has_our_hardware_and_packages() -> None:
-    found = environment_here(NO_GPUS, None, threading.Event())
-    assert found.hardware is not None
-    assert {"roundhouse", "torch"} <= set(found.versions)
-
-
-@pytest.mark.parametrize(
-    "found", [environment_beside(NO_GPUS, None, threading.Event()), environment_elsewhere()], ids=["beside", "elsewhere"]
-)
-def test_of_a_server_that_is_not_ours_only_the_client_is_recorded(found: Any) -> None:
-    assert found.hardware is None
-    assert set(found.versions) == {"roundhouse (client)", "python (client)"}
 
 
 def recorded(home: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine | None) -> Any:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from roundhouse.serve.benchmark.counts import NO_COUNTS
 from roundhouse.serve.benchmark.driver import Measured, PointWish
-from roundhouse.serve.benchmark.gpus import NO_GPUS
 from roundhouse.serve.benchmark.measuring import MeasuredRequest
 from roundhouse.serve.benchmark.records import Driver
 from roundhouse.serve.benchmark.subjects import OpenSubject
 from roundhouse.serve.measurement.about import Subject
+from roundhouse.serve.measurement.gpus import NO_GPUS
 
 __all__ = ["NotingWatcher", "ScriptedDriver", "answered", "scripted_subject"]
 

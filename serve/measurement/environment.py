@@ -1,4 +1,4 @@
-"""Where a benchmark is measured: the machine, versions of what matters to speed, and how idle it was."""
+"""Where something is measured: the machine, versions of what matters to speed, and how idle it was."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from roundhouse.build.hardware import Hardware, this_machine
 from roundhouse.build.planner.gpus import hardware_here
 from roundhouse.build.recipe import Recipe
 
-from ..measurement.about import Environment
+from .about import Environment
 from .gpus import Gpus
-from .machine import Family, look
+from .processes import Family, look
 
 __all__ = ["environment_beside", "environment_elsewhere", "environment_here"]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .records import GpuUse
-
-__all__ = ["NO_GPUS", "GpuReading", "Gpus", "NvmlGpus", "find_gpus", "gpu_use"]
+__all__ = ["NO_GPUS", "GpuReading", "Gpus", "NvmlGpus", "find_gpus"]
 
 _Value = TypeVar("_Value")
 
@@ -97,25 +95,6 @@ def find_gpus(nvml: Any = None) -> Gpus:
         nvml.nvmlInit()
         return NvmlGpus(nvml)
     return NO_GPUS
-
-
-def gpu_use(names: Sequence[str], readings: Sequence[tuple[GpuReading, ...]]) -> tuple[GpuUse, ...]:
-    """Sum up the readings of a point, the oldest first: one at its beginning, one at its end, any in between."""
-    uses = []
-    for index, (name, each) in enumerate(zip(names, zip(*readings, strict=True), strict=False)):
-        first, last = each[0].energy_j, each[-1].energy_j
-        # The first reading is of the time before.
-        utilization = [reading.utilization for reading in each[1:] if reading.utilization is not None]
-        uses.append(
-            GpuUse(
-                index=index,
-                name=name,
-                memory_used_most=max(reading.memory_used for reading in each),
-                energy_j=None if first is None or last is None else max(0.0, last - first),
-                utilization_mean=sum(utilization) / len(utilization) if utilization else None,
-            )
-        )
-    return tuple(uses)
 
 
 def _text(value: str | bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roundhouse.serve.benchmark.gpus import NO_GPUS, GpuReading, NvmlGpus, find_gpus, gpu_use
+from roundhouse.serve.measurement.gpus import NO_GPUS, GpuReading, find_gpus
 
 
 class FakeNvmlError(Exception):
@@ -64,29 +64,8 @@ def test_without_a_driver_or_the_module_there_are_none(monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
     assert find_gpus() is NO_GPUS
     assert NO_GPUS.read() == ()
-    assert gpu_use(NO_GPUS.names, [NO_GPUS.read(), NO_GPUS.read()]) == ()
 
 
 def test_the_real_module_answers_or_is_quietly_absent() -> None:
     gpus = find_gpus()
     assert len(gpus.read()) == len(gpus.names)
-
-
-def test_a_point_is_the_most_memory_the_energy_between_and_the_utilization_within() -> None:
-    nvml = FakeNvml()
-    gpus = NvmlGpus(nvml)
-    readings = [gpus.read()]
-    for used, energy in ((9000, 5_500_000), (3000, 6_000_000)):
-        nvml.used[0], nvml.millijoules = used, energy
-        readings.append(gpus.read())
-    first, second = gpu_use(gpus.names, readings)
-    assert (first.index, first.name, first.memory_used_most, first.energy_j) == (0, "NVIDIA H200", 9000, 1000.0)
-    assert first.utilization_mean == 0.75
-    assert (second.index, second.memory_used_most, second.energy_j) == (1, 2000, None)
-
-
-def test_a_counter_that_began_anew_gives_no_negative_energy() -> None:
-    readings = [(GpuReading(1, 100.0, None),), (GpuReading(1, 3.0, None),)]
-    (use,) = gpu_use(["gpu"], readings)
-    assert use.energy_j == 0.0
-    assert use.utilization_mean is None

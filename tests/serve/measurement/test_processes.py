@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roundhouse.serve.benchmark.machine import CpuTimes, Family, family_listening_on, look
+from roundhouse.serve.measurement.processes import CpuTimes, Family, family_listening_on, look
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
 
