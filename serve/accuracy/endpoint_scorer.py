@@ -12,7 +12,7 @@ import httpx
 
 from roundhouse.errors import BenchmarkStoppedError, ServeError
 
-from ..benchmark.endpoints import is_here
+from ..measurement.endpoints import is_here
 from .connections import Connections
 from .endpoint_answers import answer_of, likelihood_of, read_tokens
 from .scorer import CallAnswer, CallQuestion, Continuation, Likelihood, Need, Prompt, TextToken

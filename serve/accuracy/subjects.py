@@ -15,9 +15,9 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
-from ..benchmark.endpoints import api_key, base_url, is_here, model_at, port_of
 from ..history import read_header, state_of
 from ..measurement.about import Subject
+from ..measurement.endpoints import api_key, base_url, is_here, model_at, port_of
 from ..settings import EngineSettings
 from .records import EvaluationHeader
 from .scorer import Scorer

@@ -12,9 +12,9 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
+from ..measurement.endpoints import base_url, host_of
 from ..settings import Overrides
 from .driver import BenchmarkWish, usual_seed
-from .endpoints import base_url, host_of
 from .option_names import option_of
 from .workload import Workload
 from .workload_files import workload_named

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..engine.status import Status
+from ..measurement.endpoints import is_here
 from ..triton.samples import Sample, sample_of
-from .endpoints import is_here
 from .records import EngineCounts
 
 __all__ = ["NO_COUNTS", "CountsSource", "TritonCounts", "engine_counts", "sample_of_status"]

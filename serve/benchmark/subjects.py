@@ -17,12 +17,12 @@ from roundhouse.errors import BenchmarkStoppedError, UsageError
 
 from ..deployment import Deployment, Ports
 from ..measurement.about import Subject
+from ..measurement.endpoints import api_key, base_url, is_here, metrics_url, model_at, port_of, require_metrics
 from ..measurement.gpus import NO_GPUS, Gpus
 from ..measurement.processes import Family, family_listening_on
 from ..settings import EngineSettings, Overrides
 from .counts import NO_COUNTS, CountsSource, TritonCounts
 from .driver import BenchmarkWish, LoadDriver
-from .endpoints import api_key, base_url, is_here, metrics_url, model_at, port_of, require_metrics
 from .fitting import remarks, require_fit, require_target
 
 __all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects", "subject_of"]

@@ -1,4 +1,4 @@
-"""Looking at an OpenAI-compatible endpoint before it is measured: that it answers, which model it has, what it counts."""
+"""Looking at an OpenAI-compatible endpoint before it is asked: that it answers, which model it has, what it counts."""
 
 from __future__ import annotations
 

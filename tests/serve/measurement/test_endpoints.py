@@ -1,4 +1,4 @@
-"""Looking at an endpoint before it is measured."""
+"""Looking at an endpoint before it is asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundhouse.errors import UsageError
-from roundhouse.serve.benchmark.endpoints import (
+from roundhouse.serve.measurement.endpoints import (
     api_key,
     base_url,
     host_of,
