@@ -12,7 +12,8 @@ from sqlalchemy.orm import Session
 from roundhouse.build.planner.decode import MeasuredRun
 from roundhouse.build.planner.plan import Plan
 from roundhouse.serve.benchmark.calibration import decode_rows_of, is_of
-from roundhouse.serve.benchmark.records import BenchmarkHeader, Point
+from roundhouse.serve.benchmark.points import Point
+from roundhouse.serve.benchmark.records import BenchmarkHeader
 
 from ..models import BenchmarkPoint, BenchmarkRun
 

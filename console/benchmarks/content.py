@@ -11,7 +11,8 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.benchmark.records import BenchmarkHeader, LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.records import BenchmarkHeader
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, SAMPLES
 from roundhouse.serve.history import RecordState, read_end, read_header, read_lines, state_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from roundhouse.serve.benchmark.records import Point, PrefillPoint
+from roundhouse.serve.benchmark.points import Point, PrefillPoint
 from roundhouse.serve.benchmark.statistics import Level, Spread, levels_of, prefill_levels_of
 
 from .records import LevelRow

@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import Row, func, literal, select, union
 from sqlalchemy.orm import Session
 
-from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import Point, PrefillPoint
+from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader
 
 from ..database.base import utc_now
 from ..errors import NotFoundError

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
-from roundhouse.serve.benchmark.records import Point
+from roundhouse.serve.benchmark.points import Point
 
 from ..database.base import utc_now
 from ..database.upserts import insert_missing

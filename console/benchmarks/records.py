@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from roundhouse.serve.benchmark.records import BenchmarkHeader, Driver, LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.records import BenchmarkHeader, Driver
 from roundhouse.serve.history.reader import RecordState
 
 from ..models import JobState

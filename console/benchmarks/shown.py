@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from roundhouse.serve.benchmark.records import EngineCounts, Percentiles, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import EngineCounts, Percentiles, Point, PrefillPoint
 
 __all__ = ["CountsShown", "GpuShown", "LatencyShown", "LevelShown", "PrefillShown", "levels_shown", "prefill_shown"]
 

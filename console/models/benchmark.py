@@ -137,7 +137,7 @@ class BenchmarkPoint(Base):
     inter_token_p50: Mapped[float | None]
     end_to_end_p50: Mapped[float | None]
     record: Mapped[dict[str, Any]]
-    """:class:`roundhouse.serve.benchmark.records.Point`"""
+    """:class:`roundhouse.serve.benchmark.points.Point`"""
 
 
 class BenchmarkPrefill(Base):
@@ -150,11 +150,11 @@ class BenchmarkPrefill(Base):
     repeat: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     tokens_per_s: Mapped[float]
     record: Mapped[dict[str, Any]]
-    """:class:`roundhouse.serve.benchmark.records.PrefillPoint`"""
+    """:class:`roundhouse.serve.benchmark.points.PrefillPoint`"""
 
 
 class BenchmarkSample(Base):
-    """A moment of a run: :class:`roundhouse.serve.benchmark.records.LiveSample`."""
+    """A moment of a run: :class:`roundhouse.serve.benchmark.points.LiveSample`."""
 
     __tablename__ = "benchmark_sample"
 

@@ -21,7 +21,8 @@ from roundhouse.build.recipe import GUARD_SAMPLE
 from roundhouse.errors import ServeError
 
 from ..history import read_header
-from .records import Benchmark, BenchmarkHeader, Point
+from .points import Point
+from .records import Benchmark, BenchmarkHeader
 from .statistics import levels_of
 from .store import BenchmarkStore, read_benchmark
 

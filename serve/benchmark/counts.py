@@ -8,7 +8,7 @@ from typing import Protocol
 from ..engine.status import Status
 from ..measurement.endpoints import is_here
 from ..triton.samples import Sample, sample_of
-from .records import EngineCounts
+from .points import EngineCounts
 
 __all__ = ["NO_COUNTS", "CountsSource", "TritonCounts", "engine_counts", "sample_of_status"]
 

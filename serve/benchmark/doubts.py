@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .records import Benchmark, BenchmarkHeader, Point, PrefillPoint
+from .points import Point, PrefillPoint
+from .records import Benchmark, BenchmarkHeader
 from .side_by_side import shared_concurrencies
 from .statistics.ratios import LEAST_REPEATS
 

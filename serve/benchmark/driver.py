@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ..settings import Overrides
 from .measuring import MeasuredRequest
-from .records import Driver, TokensFrom
+from .points import TokensFrom
+from .records import Driver
 from .workload import Workload
 
 __all__ = ["BenchmarkWish", "LoadDriver", "Measured", "PointWish", "usual_seed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..measurement.gpus import GpuReading
-from .records import GpuUse
+from .points import GpuUse
 
 __all__ = ["gpu_use"]
 

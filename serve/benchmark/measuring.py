@@ -10,7 +10,7 @@ from datetime import datetime
 from statistics import median
 from typing import Literal
 
-from .records import EngineCounts, GpuUse, Percentiles, Point, PrefillPoint, TokensFrom
+from .points import EngineCounts, GpuUse, Percentiles, Point, PrefillPoint, TokensFrom
 
 __all__ = ["MeasuredRequest", "percentiles", "point_of", "prefill_point_of"]
 

@@ -17,7 +17,7 @@ from .counts import engine_counts
 from .driver import BenchmarkWish, Measured, PointWish
 from .gpu_use import gpu_use
 from .measuring import point_of, prefill_point_of
-from .records import LiveSample, Point, PrefillPoint
+from .points import LiveSample, Point, PrefillPoint
 from .store import POINTS, PREFILL, SAMPLES
 from .subjects import OpenSubject
 from .watch import Watch

@@ -18,8 +18,9 @@ from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
 from .driver import BenchmarkWish
 from .labels import labels_of
+from .points import NOISY_CORES
 from .recording import Run
-from .records import NOISY_CORES, BenchmarkHeader
+from .records import BenchmarkHeader
 from .store import BenchmarkStore
 from .subjects import OpenSubject, prepare_subjects
 

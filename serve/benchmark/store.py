@@ -9,7 +9,8 @@ from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
 
 from ..history import RecordStore, RecordWriter, read_end, read_header, read_lines, state_of
-from .records import Benchmark, BenchmarkHeader, Point, PrefillPoint
+from .points import Point, PrefillPoint
+from .records import Benchmark, BenchmarkHeader
 
 __all__ = ["POINTS", "PREFILL", "SAMPLES", "BenchmarkStore", "read_benchmark"]
 

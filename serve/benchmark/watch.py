@@ -12,7 +12,7 @@ from roundhouse.errors import ServeError
 from ..measurement.gpus import GpuReading
 from ..measurement.processes import look
 from ..triton.samples import Sample
-from .records import LiveSample
+from .points import LiveSample
 from .subjects import OpenSubject
 
 __all__ = ["Watch"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from roundhouse.serve.benchmark.records import NOISY_CORES
+from roundhouse.serve.benchmark.points import NOISY_CORES
 from roundhouse.serve.engine.request import Chunk
 
 __all__ = ["Cell", "DecodeWindow", "Run"]

@@ -12,7 +12,7 @@ from guard_share import TARGET, Share
 from rich.box import SIMPLE
 from rich.table import Table
 
-from roundhouse.serve.benchmark.records import NOISY_CORES
+from roundhouse.serve.benchmark.points import NOISY_CORES
 
 __all__ = ["bare_table", "ratio_table", "share_table"]
 

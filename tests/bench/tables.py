@@ -9,7 +9,7 @@ from rich.table import Table
 from spread import IN_PROCESS, TRANSFORMERS, TRITON, Ratio, Spread, Summary
 from step_profile import StepProfile
 
-from roundhouse.serve.benchmark.records import NOISY_CORES
+from roundhouse.serve.benchmark.points import NOISY_CORES
 from roundhouse.serve.engine.stages import Stage
 
 __all__ = ["profile_table", "speed_table"]

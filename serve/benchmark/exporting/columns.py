@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any, Literal
 
-from ..records import SCHEMA_VERSION, Benchmark, EngineCounts, Percentiles, Point, PrefillPoint
+from ..points import EngineCounts, Percentiles, Point, PrefillPoint
+from ..records import SCHEMA_VERSION, Benchmark
 
 __all__ = ["COLUMNS", "Column", "ColumnType", "Row", "rows_of"]
 

@@ -14,7 +14,7 @@ from roundhouse.errors import ServeError, UsageError
 from ..aiperf.failures import kind_of_failure
 from ..aiperf.results import read_records
 from ..measuring import point_of
-from ..records import Percentiles, Point, TokensFrom
+from ..points import Percentiles, Point, TokensFrom
 from ..workload import Workload
 from .document import Document
 from .result import Result

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from ..measuring import MeasuredRequest, percentiles, point_of
-from ..records import Percentiles, Point
+from ..points import Percentiles, Point
 from ..workload import Workload
 from .document import Document
 from .result import Result

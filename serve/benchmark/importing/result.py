@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..records import Driver, Point
+from ..points import Point
+from ..records import Driver
 from ..workload import Workload
 
 __all__ = ["Result"]

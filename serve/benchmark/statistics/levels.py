@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..records import Point, PrefillPoint
+from ..points import Point, PrefillPoint
 from .quantities import QUANTITIES, QuantityName
 
 __all__ = ["Level", "PrefillLevel", "Spread", "levels_of", "prefill_levels_of"]

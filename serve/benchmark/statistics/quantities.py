@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..records import Percentiles, Point
+from ..points import Percentiles, Point
 
 __all__ = ["COMPARED", "QUANTITIES", "Quantity", "QuantityName"]
 

@@ -7,7 +7,7 @@ from measured import benchmark_content
 from roundhouse.console.benchmarks.levels import summary_of
 from roundhouse.console.benchmarks.shown import levels_shown, prefill_shown
 from roundhouse.console.web.benchmark_charts import run_charts
-from roundhouse.serve.benchmark.records import GpuUse, Point
+from roundhouse.serve.benchmark.points import GpuUse, Point
 
 
 def points(**changes: object) -> list[Point]:

@@ -18,7 +18,8 @@ from roundhouse.console.evaluations.recording import record_evaluation
 from roundhouse.serve.accuracy.records import Difference, Evaluation, EvaluationHeader, GateResult, TaskScore
 from roundhouse.serve.accuracy.store import SCORES, EvaluationStore
 from roundhouse.serve.benchmark.measuring import percentiles
-from roundhouse.serve.benchmark.records import BenchmarkHeader, EngineCounts, LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import EngineCounts, LiveSample, Point, PrefillPoint
+from roundhouse.serve.benchmark.records import BenchmarkHeader
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, SAMPLES, BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.history import RecordState, RecordWriter

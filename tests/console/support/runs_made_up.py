@@ -18,7 +18,8 @@ from roundhouse.console.database.base import utc_now
 from roundhouse.console.evaluations.recording import record_evaluation
 from roundhouse.console.models import BenchmarkRun, IntegrityRecord
 from roundhouse.serve.accuracy.records import Difference, Evaluation, EvaluationHeader, GateResult, TaskScore
-from roundhouse.serve.benchmark.records import BenchmarkHeader, Driver, EngineCounts, Percentiles, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import EngineCounts, Percentiles, Point, PrefillPoint
+from roundhouse.serve.benchmark.records import BenchmarkHeader, Driver
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.history import RecordState
 from roundhouse.serve.measurement.about import Environment, Subject

@@ -23,7 +23,8 @@ from roundhouse.build.planner.gpus import hardware_called, same_device
 from roundhouse.build.planner.plan import Plan, make_plan
 from roundhouse.build.recipe import GUARD_SAMPLE, recipe_from
 from roundhouse.serve.benchmark.calibration import decode_rows_of, is_of, measured_in, measured_runs
-from roundhouse.serve.benchmark.records import Benchmark, EngineCounts
+from roundhouse.serve.benchmark.points import EngineCounts
+from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.subjects import subject_of
 from roundhouse.serve.measurement.about import Environment, Subject
 from roundhouse.serve.measurement.environment import environment_here

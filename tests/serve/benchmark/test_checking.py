@@ -10,7 +10,8 @@ from benchmark_runs import made_benchmark, made_prefill
 
 from roundhouse.errors import UsageError
 from roundhouse.serve.benchmark.checking import CHECKED, check
-from roundhouse.serve.benchmark.records import Benchmark, PrefillPoint
+from roundhouse.serve.benchmark.points import PrefillPoint
+from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.workload import Workload
 
 BASE = {1: [100.0, 101.0, 99.0], 8: [400.0, 404.0, 396.0], 16: [600.0, 590.0, 610.0]}

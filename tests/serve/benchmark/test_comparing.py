@@ -10,7 +10,8 @@ from benchmark_runs import CPU, made_benchmark, made_header, made_point, made_pr
 from roundhouse.serve.benchmark.comparing import compare
 from roundhouse.serve.benchmark.differences import differences_of
 from roundhouse.serve.benchmark.doubts import doubts_between, doubts_of
-from roundhouse.serve.benchmark.records import Benchmark, EngineCounts
+from roundhouse.serve.benchmark.points import EngineCounts
+from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.measurement.about import Environment, Subject
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
 from roundhouse.errors import SetupError, UsageError
-from roundhouse.serve.benchmark import records
+from roundhouse.serve.benchmark import points, records
 from roundhouse.serve.benchmark.exporting import COLUMNS, export, is_export, read_export, store_runs
-from roundhouse.serve.benchmark.records import EngineCounts, GpuUse
+from roundhouse.serve.benchmark.points import EngineCounts, GpuUse
 from roundhouse.serve.benchmark.store import BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.measurement import about
@@ -160,12 +160,12 @@ def documented(heading: str) -> list[str]:
         records.BenchmarkHeader,
         about.Subject,
         about.Environment,
-        records.Point,
-        records.Percentiles,
-        records.EngineCounts,
-        records.GpuUse,
-        records.PrefillPoint,
-        records.LiveSample,
+        points.Point,
+        points.Percentiles,
+        points.EngineCounts,
+        points.GpuUse,
+        points.PrefillPoint,
+        points.LiveSample,
         Workload,
         Hardware,
     ],

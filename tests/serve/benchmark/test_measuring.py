@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundhouse.serve.benchmark.measuring import MeasuredRequest, percentiles, point_of, prefill_point_of
-from roundhouse.serve.benchmark.records import Point, PrefillPoint
+from roundhouse.serve.benchmark.points import Point, PrefillPoint
 from roundhouse.serve.benchmark.workload import Workload
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -13,7 +13,7 @@ from roundhouse.build.home import Home, default_home
 from roundhouse.errors import SetupError
 from roundhouse.serve.benchmark.aiperf.locate import find_aiperf
 from roundhouse.serve.benchmark.driver import BenchmarkWish
-from roundhouse.serve.benchmark.records import LiveSample
+from roundhouse.serve.benchmark.points import LiveSample
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import SAMPLES, read_benchmark
 from roundhouse.serve.benchmark.workload import Workload

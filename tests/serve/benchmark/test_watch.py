@@ -12,7 +12,7 @@ from benchmarking import ScriptedDriver, scripted_subject
 
 from roundhouse.errors import ServeError
 from roundhouse.serve.benchmark import watch as room
-from roundhouse.serve.benchmark.records import LiveSample
+from roundhouse.serve.benchmark.points import LiveSample
 from roundhouse.serve.benchmark.watch import Watch
 from roundhouse.serve.measurement.gpus import GpuReading
 from roundhouse.serve.triton.samples import Sample

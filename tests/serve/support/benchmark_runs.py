@@ -9,7 +9,8 @@ from typing import Any
 
 from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
-from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader, Percentiles, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import Percentiles, Point, PrefillPoint
+from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.measurement.about import Environment, Subject

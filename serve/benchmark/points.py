@@ -1,0 +1,188 @@
+"""What is measured: a point (one concurrency in one repeat), a prefill point (one prompt length in one repeat), a live sample.
+
+Times are seconds, sizes bytes, dates UTC. Whatever measured it, the definitions are the same: requests that failed or were
+cancelled are counted apart and are in no latency, and tokens are the server's own count where it gives one.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..history.moments import Moment
+from ..history.record import Record
+
+__all__ = [
+    "NOISY_CORES",
+    "EngineCounts",
+    "GpuUse",
+    "LiveSample",
+    "Percentiles",
+    "Point",
+    "PrefillPoint",
+    "TokensFrom",
+]
+
+NOISY_CORES = 0.2
+"""When other processes keep more than this busy, a point says little about what was measured."""
+TokensFrom = Literal["usage", "engine", "client"]
+"""Who counted tokens: the server's usage, the engine itself, or the client with a tokenizer of its own."""
+
+_LONGEST_S = 366 * 86_400
+
+
+class Percentiles(Record):
+    """A latency in seconds over completed requests, interpolated linearly between neighbours."""
+
+    mean: float
+    p50: float
+    p90: float | None
+    """None where an imported file does not say; likewise :attr:`p95`."""
+    p95: float | None
+    p99: float
+    count: int | None = None
+    """Requests that it is of; None where an imported file does not say."""
+
+
+class EngineCounts(Record):
+    """What the engine counted during a point, from its metrics; only engines of ours tell it."""
+
+    kv_pages: int
+    """Of the whole pool."""
+    kv_pages_used_mean: float
+    kv_pages_used_most: int
+    running_most: int
+    waiting_most: int
+    prompt_tokens: int
+    cached_tokens: int
+    """Of these: not computed, because the prefix cache had them."""
+    steps: int
+    preemptions: int
+    tag_checks: int
+    tag_mismatches: int
+    content_checks: int
+    content_mismatches: int
+
+
+class GpuUse(Record):
+    """What NVML said of one GPU during a point."""
+
+    index: int
+    name: str
+    memory_used_most: int
+    energy_j: float | None
+    """None where the GPU does not count it."""
+    utilization_mean: float | None
+    """From 0 to 1."""
+
+
+class Point(Record):
+    """One concurrency, measured once."""
+
+    concurrency: int
+    repeat: int
+    """From 0."""
+    began_at: Moment
+    duration_s: float = Field(gt=0, le=_LONGEST_S)
+    """From the first request's start to the last one's end."""
+    completed: int
+    failed: dict[str, int] = Field(default_factory=dict)
+    """Requests that failed, by kind of error."""
+    cancelled: int = 0
+    """Requests that the workload cancelled on purpose."""
+    input_tokens: int
+    """Of completed requests."""
+    output_tokens: int
+    """Of completed requests."""
+    tokens_from: TokensFrom
+    ttft: Percentiles | None
+    """To the first token; None where nobody could see it."""
+    inter_token: Percentiles | None
+    """Of each request: (end - first token) / (output tokens - 1)."""
+    end_to_end: Percentiles | None
+    """None when no request completed."""
+    engine: EngineCounts | None = None
+    gpus: tuple[GpuUse, ...] = ()
+    other_cores: float | None = None
+    """Cores that processes other than the benchmark and what it measures kept busy; None where that cannot be known."""
+
+    @property
+    def output_tokens_per_s(self) -> float:
+        """Of all requests together."""
+        return self.output_tokens / self.duration_s
+
+    @property
+    def input_tokens_per_s(self) -> float:
+        """Of all requests together."""
+        return self.input_tokens / self.duration_s
+
+    @property
+    def total_tokens_per_s(self) -> float:
+        """Input and output."""
+        return self.input_tokens_per_s + self.output_tokens_per_s
+
+    @property
+    def requests_per_s(self) -> float:
+        """Completed ones."""
+        return self.completed / self.duration_s
+
+    @property
+    def failures(self) -> int:
+        """Of every kind."""
+        return sum(self.failed.values())
+
+    @property
+    def noisy(self) -> bool:
+        """Whether others took so much of the machine that this may not be the subject's speed."""
+        return self.other_cores is not None and self.other_cores > NOISY_CORES
+
+
+class PrefillPoint(Record):
+    """Prompts of one length, one at a time, each with a single token of answer; measured once."""
+
+    input_tokens: int
+    """As asked for: repeats of one length share it."""
+    repeat: int
+    began_at: Moment
+    requests: int
+    """That were answered."""
+    ttft: Percentiles | None
+    """None when no prompt was answered."""
+    other_cores: float | None = None
+    measured_tokens: float | None = None
+    """That answered prompts really had: the median. None when none was answered, and where nobody counted."""
+    failed: dict[str, int] = Field(default_factory=dict)
+    """Requests that failed, by kind of error."""
+    engine: EngineCounts | None = None
+    gpus: tuple[GpuUse, ...] = ()
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens that prompts really had, over the median time to the first token; None when no prompt was answered."""
+        return None if self.ttft is None else (self.measured_tokens or self.input_tokens) / self.ttft.p50
+
+    @property
+    def failures(self) -> int:
+        """Of every kind."""
+        return sum(self.failed.values())
+
+    @property
+    def noisy(self) -> bool:
+        """As :attr:`Point.noisy`."""
+        return self.other_cores is not None and self.other_cores > NOISY_CORES
+
+
+class LiveSample(Record):
+    """A moment while it runs, about one a second."""
+
+    at_s: float
+    """Since the run began."""
+    stage: str
+    """What is being measured, in words: ``8 at once, repeat 2``."""
+    output_tokens_per_s: float | None
+    running: int | None
+    waiting: int | None
+    kv_pages_used: int | None
+    completed: int | None
+    """Requests, since the run began."""
