@@ -15,7 +15,8 @@ from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError
 
 from ..history import RecordWriter, read_lines
 from ..history.store import new_id
-from ..measurement.environment import environment_elsewhere, environment_here
+from ..measurement.about import Environment
+from ..measurement.environment import environment_elsewhere, environment_of
 from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
 from .records import EvaluationHeader, Item, TaskScore, Unmeasured
@@ -55,8 +56,6 @@ def evaluate(home: Home, wish: EvaluationWish, watcher: Watcher, *, command: str
     subject, base = prepare_subject(home, wish), prepare_base(home, wish)
     if base is None and wish.tasks and all(task.compares for task in tasks):
         raise UsageError(f"{tasks[0].name} compares with a base, and there is none", hint="Name one with --against.")
-    families = () if subject.subject.kind == "engine" else None  # a server's processes would count as others'
-    here = environment_here(find_gpus(), families, watcher.stopping) if subject.here else environment_elsewhere()
     header = EvaluationHeader(
         id=new_id(),
         began_at=datetime.now(UTC),
@@ -68,7 +67,7 @@ def evaluate(home: Home, wish: EvaluationWish, watcher: Watcher, *, command: str
         seed=wish.seed,
         gate_points=wish.gate_points,
         command=command,
-        environment=here,
+        environment=_environment(subject, watcher),
     )
     chosen = [task for task in tasks if task.name in header.tasks]
     with EvaluationStore(home).begin(header) as writer:
@@ -79,6 +78,12 @@ def evaluate(home: Home, wish: EvaluationWish, watcher: Watcher, *, command: str
             writer.end("cancelled")
             raise
     return writer.folder
+
+
+def _environment(subject: PreparedSubject, watcher: Watcher) -> Environment:
+    if not subject.here:
+        return environment_elsewhere()
+    return environment_of(subject.recipe, find_gpus(), subject.families, watcher.stopping)
 
 
 @dataclass

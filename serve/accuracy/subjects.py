@@ -12,19 +12,22 @@ from urllib.parse import urlsplit
 from roundhouse.build.engine import Engine
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
+from roundhouse.build.recipe import Recipe
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
 from ..history import read_header, state_of
 from ..measurement.about import Subject
 from ..measurement.endpoints import api_key, base_url, is_here, model_at, port_of
+from ..measurement.engines import require_target, subject_of
+from ..measurement.processes import Family, families_at
 from ..settings import EngineSettings
 from .records import EvaluationHeader
 from .scorer import Scorer
 from .store import EvaluationStore
 from .wish import EvaluationWish
 
-__all__ = ["PreparedSubject", "StoredBase", "prepare_base", "prepare_subject", "stored_folder"]
+__all__ = ["PreparedSubject", "StoredBase", "base_called", "prepare_base", "prepare_subject"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,14 @@ class PreparedSubject:
     subject: Subject
     room: int | None
     """Tokens of a request at most; None where that is not known."""
-    here: bool
-    """Whether it runs on this machine."""
     open: Callable[[threading.Event], Scorer]
     """Load it, or reach it."""
+    here: bool
+    """Whether it runs on this machine."""
+    recipe: Recipe | None = None
+    """Of an engine of ours; None for a server, of which it is not known."""
+    families: tuple[Family, ...] | None = ()
+    """Its processes that we have not started; None when they cannot be told from others'."""
 
 
 @dataclass(frozen=True)
@@ -77,37 +84,22 @@ def prepare_base(home: Home, wish: EvaluationWish) -> PreparedSubject | StoredBa
             # Options of a subject have other names for a base.
             hint = error.hint and re.sub(r"--(model|api-key-variable)\b", r"--against-\1", error.hint)
             raise UsageError(error.message, hint=hint) from None
-    try:
-        engine = EngineStore(home).find(wish.against)
-    except UsageError:
-        return _stored(home, wish.against)
-    return _engine(engine, wish)
+    base = base_called(home, wish.against)
+    return _engine(base, wish) if isinstance(base, Engine) else _stored(base)
 
 
 def _engine(engine: Engine, wish: EvaluationWish) -> PreparedSubject:
-    manifest = engine.manifest
-    if manifest.recipe.target != "torch":
-        raise UsageError(
-            f"engine {manifest.id} is for the {manifest.recipe.target} target, which this version does not load",
-            hint="Serve it elsewhere, and evaluate its URL.",
-        )
+    require_target(engine)
     # The base is gone before the subject is loaded: each may take what memory there is.
     settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=this_machine().free_memory)
-    subject = Subject(
-        kind="engine",
-        name=manifest.name,
-        model=manifest.recipe.model,
-        engine_id=manifest.id,
-        manifest=manifest.model_dump(mode="json"),
-        settings=settings.model_dump(mode="json"),
-    )
 
     def load(stopping: threading.Event) -> Scorer:
         from .engine_scorer import EngineScorer
 
         return EngineScorer(engine, settings, stopping)
 
-    return PreparedSubject(subject, min(settings.max_seq_len, settings.kv.tokens), True, load)
+    room = min(settings.max_seq_len, settings.kv.tokens)
+    return PreparedSubject(subject_of(engine, settings), room, load, here=True, recipe=engine.manifest.recipe)
 
 
 def _base_key(wish: EvaluationWish, given: str) -> str | None:
@@ -135,26 +127,31 @@ def _endpoint(
         return EndpointScorer(url, model, key, stopping, timeout_s=wish.request_timeout_s)
 
     subject = Subject(kind="endpoint", name=model, model=model, url=url, server=server)
-    return PreparedSubject(subject, None, is_here(url), reach)
+    here = is_here(url)
+    return PreparedSubject(subject, None, reach, here=here, families=families_at([url]) if here else None)
 
 
-def stored_folder(home: Home, wanted: str) -> Path:
-    """The folder of an evaluation that is to be the base, as people call it.
+def base_called(home: Home, wanted: str) -> Engine | Path:
+    """An engine that is to be the base, or the folder of an evaluation whose answers are taken, as people call it.
 
     Raises:
-        UsageError: there is none, and no engine either.
+        UsageError: there is neither, or several are called so.
+        EngineError: the engine is damaged.
     """
     try:
+        return EngineStore(home).find(wanted)
+    except UsageError as error:
+        no_engine = error
+    try:
         return EvaluationStore(home).records.find(wanted)
-    except UsageError:
+    except UsageError as no_evaluation:
         raise UsageError(
-            f"there is neither an engine nor an evaluation called {wanted!r}",
+            f"neither an engine nor an evaluation can be taken: {no_engine.message}; {no_evaluation.message}",
             hint="`roundhouse engines list` and `roundhouse evaluate list` show what there is.",
         ) from None
 
 
-def _stored(home: Home, wanted: str) -> StoredBase:
-    folder = stored_folder(home, wanted)
+def _stored(folder: Path) -> StoredBase:
     header = read_header(folder, EvaluationHeader)
     if state_of(folder) == "running":
         raise UsageError(f"evaluation {folder.name} is not finished yet")

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
-from .subjects import stored_folder
+from ..measurement.engines import lasting_name
+from .subjects import base_called
 from .wish import EvaluationWish
 
 __all__ = ["command_of", "wish_of", "with_ids"]
@@ -68,13 +70,11 @@ def with_ids(home: Home, wish: EvaluationWish) -> EvaluationWish:
     changed: dict[str, str] = {}
     engines = wish.engine is not None
     if wish.engine is not None:
-        changed["engine"] = _engine(home, wish.engine)
+        changed["engine"] = lasting_name(home, EngineStore(home).find(wish.engine))
     if wish.against is not None and "://" not in wish.against:
-        try:
-            changed["against"] = _engine(home, wish.against)
-            engines = True
-        except UsageError:
-            changed["against"] = stored_folder(home, wish.against).name
+        base = base_called(home, wish.against)
+        engines = engines or isinstance(base, Engine)
+        changed["against"] = lasting_name(home, base) if isinstance(base, Engine) else base.name
     if not engines:
         _refuse_overrides(wish)
     if wish.data is not None:
@@ -132,14 +132,6 @@ def _require_meaning(wish: EvaluationWish) -> None:
 def _refuse_overrides(wish: EvaluationWish) -> None:
     for name in wish.overrides.model_dump(exclude_none=True):
         raise UsageError(f"{_option(name)} is for engines that are loaded here; {wish.url} runs as it is")
-
-
-def _engine(home: Home, wanted: str) -> str:
-    """The id of an engine of this home; the whole path of one elsewhere."""
-    store = EngineStore(home)
-    found = store.find(wanted)
-    folder = found.folder.resolve()
-    return found.manifest.id if folder == store.path(found.manifest.id).resolve() else str(folder)
 
 
 def _whole(path: str) -> str:

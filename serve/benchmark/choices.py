@@ -13,6 +13,7 @@ from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
 from ..measurement.endpoints import base_url, host_of
+from ..measurement.engines import lasting_name
 from ..settings import Overrides
 from .driver import BenchmarkWish, usual_seed
 from .option_names import option_of
@@ -77,16 +78,15 @@ def wishes_of(subjects: Sequence[str], *, overrides: Overrides, **common: Any) -
 
 
 def with_ids(home: Home, wishes: Sequence[BenchmarkWish]) -> list[BenchmarkWish]:
-    """The same with ids instead of names of this home's engines: a name may be another engine's tomorrow.
+    """The same with names of engines that last.
 
     Raises:
         UsageError: there is no such engine.
         EngineError: an engine is damaged.
     """
+    store = EngineStore(home)
     return [
-        wish
-        if wish.engine is None or "/" in wish.engine
-        else wish.model_copy(update={"engine": EngineStore(home).find(wish.engine).manifest.id})
+        wish if wish.engine is None else wish.model_copy(update={"engine": lasting_name(home, store.find(wish.engine))})
         for wish in wishes
     ]
 

@@ -8,22 +8,10 @@ from roundhouse.errors import UsageError
 from ..settings import EngineSettings
 from .driver import BenchmarkWish
 
-__all__ = ["remarks", "require_fit", "require_target"]
+__all__ = ["remarks", "require_fit"]
 
 _FAR = 3
 """Standard deviations within which nearly every length is."""
-
-
-def require_target(engine: Engine) -> None:
-    """Raise when this version cannot run an engine.
-
-    Raises:
-        UsageError: it is for another target.
-    """
-    target = engine.manifest.recipe.target
-    if target != "torch":
-        message = f"engine {engine.manifest.id} is for the {target} target, which this version does not run"
-        raise UsageError(message, hint="Serve it with what runs it, and give that server's URL instead.")
 
 
 def require_fit(engine: Engine, settings: EngineSettings, wish: BenchmarkWish) -> None:

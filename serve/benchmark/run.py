@@ -13,7 +13,7 @@ from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError
 
 from ..history.store import new_id
 from ..measurement.about import Environment
-from ..measurement.environment import environment_beside, environment_elsewhere, environment_here
+from ..measurement.environment import environment_elsewhere, environment_of
 from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
 from .driver import BenchmarkWish
@@ -142,8 +142,7 @@ def _warm_up(run: Run, watcher: Watcher) -> None:
 def _environment(subject: OpenSubject, watcher: Watcher) -> Environment:
     if not subject.here:
         return environment_elsewhere()
-    seen = subject.gpus, subject.families, watcher.stopping
-    environment = environment_beside(*seen) if subject.recipe is None else environment_here(*seen, subject.recipe)
+    environment = environment_of(subject.recipe, subject.gpus, subject.families, watcher.stopping)
     if (environment.idle_cores or 0.0) > NOISY_CORES:
         watcher.say(f"Others keep {environment.idle_cores:.1f} cores of this machine busy: points will be noisy.")
     return environment

@@ -17,15 +17,16 @@ from roundhouse.errors import BenchmarkStoppedError, UsageError
 
 from ..deployment import Deployment, Ports
 from ..measurement.about import Subject
-from ..measurement.endpoints import api_key, base_url, is_here, metrics_url, model_at, port_of, require_metrics
+from ..measurement.endpoints import api_key, base_url, is_here, metrics_url, model_at, require_metrics
+from ..measurement.engines import require_target, subject_of
 from ..measurement.gpus import NO_GPUS, Gpus
-from ..measurement.processes import Family, family_listening_on
+from ..measurement.processes import Family, families_at
 from ..settings import EngineSettings, Overrides
 from .counts import NO_COUNTS, CountsSource, TritonCounts
 from .driver import BenchmarkWish, LoadDriver
-from .fitting import remarks, require_fit, require_target
+from .fitting import remarks, require_fit
 
-__all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects", "subject_of"]
+__all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects"]
 
 
 @dataclass(frozen=True)
@@ -127,11 +128,6 @@ class PreparedSubject:
         url, model, wish = self.url or "", self.model or "", self.wish
         here = is_here(url)
         counts = TritonCounts(self.metrics, model) if self.metrics else NO_COUNTS
-        families: tuple[Family, ...] | None = None
-        if here:
-            ports = {port_of(each) for each in (url, self.metrics) if each and is_here(each)}
-            family = family_listening_on(sorted(ports))
-            families = None if family is None else (family,)
         if self.engine is None:
             subject = Subject(kind="endpoint", name=model, model=model, url=url, server=wish.server)
         else:
@@ -145,7 +141,7 @@ class PreparedSubject:
                 here=here,
                 # Whoever listens there may run elsewhere, or with other packages: known is what proved to be ours.
                 recipe=self.engine.manifest.recipe if self.engine and subject.settings else None,
-                families=families,
+                families=families_at(each for each in (url, self.metrics) if each and is_here(each)) if here else None,
             )
 
     @contextlib.contextmanager
@@ -214,23 +210,3 @@ def _at_url(home: Home, wish: BenchmarkWish, engine: Engine | None) -> PreparedS
     if metrics is not None:
         require_metrics(metrics, model)
     return PreparedSubject(home, wish, engine, url=url, model=model, key=key, metrics=metrics)
-
-
-def subject_of(engine: Engine, settings: EngineSettings | None, *, url: str | None = None) -> Subject:
-    """What is written down of an engine of ours.
-
-    Args:
-        engine: what is measured.
-        settings: what it runs with; None when nobody knows.
-        url: where it is asked; None for the bare loop.
-    """
-    manifest = engine.manifest
-    return Subject(
-        kind="engine",
-        name=manifest.name,
-        model=manifest.recipe.model,
-        url=url,
-        engine_id=manifest.id,
-        manifest=manifest.model_dump(mode="json"),
-        settings=None if settings is None else settings.model_dump(mode="json"),
-    )

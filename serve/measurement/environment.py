@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from roundhouse import __version__
-from roundhouse.build.hardware import Hardware, this_machine
 from roundhouse.build.planner.gpus import hardware_here
 from roundhouse.build.recipe import Recipe
 
@@ -17,44 +16,22 @@ from .about import Environment
 from .gpus import Gpus
 from .processes import Family, look
 
-__all__ = ["environment_beside", "environment_elsewhere", "environment_here"]
+__all__ = ["environment_elsewhere", "environment_of"]
 
 _PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "nvidia-pytriton", "tensorrt-llm")
 _IDLE_S = 1.0
 
 
-def environment_here(
-    gpus: Gpus, families: Sequence[Family] | None, stop: threading.Event, recipe: Recipe | None = None
-) -> Environment:
-    """Of an engine on this machine that runs with our packages. Takes a second, in which others are watched.
+def environment_of(recipe: Recipe | None, gpus: Gpus, families: Sequence[Family] | None, stop: threading.Event) -> Environment:
+    """Of whoever is asked on this machine. Takes a second, in which others are watched.
 
     Args:
+        recipe: of an engine that runs with our packages; its target says whether the GPU or the CPU is its hardware. None for
+            a server of which we know neither packages nor hardware.
         gpus: of this machine.
-        families: processes of the subject that we have not started; None when they cannot be found.
+        families: processes of the subject that we have not started; None when they cannot be told from others'.
         stop: cuts that second short.
-        recipe: of the engine, whose target says whether the GPU or the CPU is its hardware; None is the CPU.
     """
-    hardware = this_machine() if recipe is None else hardware_here(recipe)
-    return _environment(gpus, families, stop, hardware, _versions())
-
-
-def environment_beside(gpus: Gpus, families: Sequence[Family] | None, stop: threading.Event) -> Environment:
-    """Of a server on this machine of which we know neither packages nor hardware; else like :func:`environment_here`."""
-    return _environment(gpus, families, stop, None, _client_versions())
-
-
-def environment_elsewhere() -> Environment:
-    """Of an endpoint on another machine, of which nothing is known."""
-    return Environment(host=socket.gethostname(), hardware=None, versions=_client_versions())
-
-
-def _environment(
-    gpus: Gpus,
-    families: Sequence[Family] | None,
-    stop: threading.Event,
-    hardware: Hardware | None,
-    versions: dict[str, str],
-) -> Environment:
     idle = None
     if families is not None:
         before = look(families)
@@ -62,12 +39,17 @@ def _environment(
         idle = before.others(look(families))
     return Environment(
         host=socket.gethostname(),
-        hardware=hardware,
+        hardware=None if recipe is None else hardware_here(recipe),
         gpus=gpus.names,
         driver=gpus.driver,
-        versions=versions,
+        versions=_client_versions() if recipe is None else _versions(),
         idle_cores=idle,
     )
+
+
+def environment_elsewhere() -> Environment:
+    """Of an endpoint on another machine, of which nothing is known."""
+    return Environment(host=socket.gethostname(), hardware=None, versions=_client_versions())
 
 
 def _client_versions() -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import psutil
 
-__all__ = ["CpuTimes", "Family", "family_listening_on", "look"]
+from .endpoints import port_of
+
+__all__ = ["CpuTimes", "Family", "families_at", "look"]
 
 _BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 """What counts as work; steal is what other machines on the same host took."""
@@ -64,24 +66,24 @@ def look(families: Iterable[Family] = ()) -> CpuTimes:
     )
 
 
-def family_listening_on(ports: Sequence[int]) -> Family | None:
-    """The processes that listen on ports of this machine.
+def families_at(urls: Iterable[str]) -> tuple[Family, ...] | None:
+    """The processes that answer at URLs on this machine.
 
     Returns:
-        None when one of the ports has a listener that cannot be found, or whose times we may not read.
+        None when one of them has a listener that cannot be found, or whose times we may not read.
     """
     try:
         listening = [each for each in psutil.net_connections(kind="tcp") if each.status == psutil.CONN_LISTEN]
     except (psutil.Error, OSError):
         return None
     roots = set()
-    for port in ports:
+    for port in {port_of(url) for url in urls}:
         found = {each.pid for each in listening if each.laddr and each.laddr.port == port}
         if not found or None in found:
             return None
         roots |= {pid for pid in found if pid is not None}
     family = Family(tuple(sorted(roots)))
-    return family if family.members() else None
+    return (family,) if family.members() else None
 
 
 def _with_descendants(pid: int) -> set[psutil.Process]:

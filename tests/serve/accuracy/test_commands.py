@@ -227,6 +227,16 @@ def test_names_and_paths_are_kept_as_what_they_stand_for(
     assert heard.commands[0] == command_of(first)
 
 
+def test_a_base_that_could_be_several_is_told_so(tmp_path: Path, heard: Heard) -> None:
+    write(tmp_path, "abc123")
+    write(tmp_path, "abc456")
+    for wanted, says in (("abc", "could be several evaluations: "), ("xyz", "no evaluation is called 'xyz'")):
+        result = invoke(URL, "--against", wanted, "--home", str(tmp_path))
+        assert isinstance(result.exception, UsageError)
+        assert says in result.exception.message
+        assert f"no engine is called '{wanted}'" in result.exception.message
+
+
 TEXTS = st.sampled_from(["m", "it's mine", "-v", "--model", "a=b", "ü x"])
 KEYS = st.sampled_from([None, "KEY", "OTHER_KEY"])
 VALUES = st.fixed_dictionaries(

@@ -67,7 +67,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
     def prepared(scorer: FakeScorer, name: str) -> PreparedSubject:
         subject = Subject(kind="endpoint", name=name, model=name, url="http://127.0.0.1:1/v1")
-        return PreparedSubject(subject, scorer.room, True, lambda stopping: scorer)
+        return PreparedSubject(subject, scorer.room, lambda stopping: scorer, here=False)
 
     def go(subject: FakeScorer, base: FakeScorer | None = None, watcher: Watching | None = None, **wish: object):
         monkeypatch.setattr(running, "prepare_subject", lambda *_: prepared(subject, "subject"))
@@ -102,6 +102,9 @@ def test_an_engine_is_compared_with_another_item_by_item(build_engine, session_h
     assert {(item.task, item.number): item.base_score for item in items} == theirs
     assert found.header.subject.engine_id == subject.manifest.id
     assert found.header.base.engine_id == base.manifest.id
+    where = found.header.environment
+    assert where.hardware is not None, "an engine of ours runs on this machine, with our packages"
+    assert {"roundhouse", "torch"} <= set(where.versions)
     assert (found.gate.state, len(found.gate.reasons)) == ("not measured", 1)
     assert watcher.stages[0].startswith("loading the base")
 
@@ -212,7 +215,7 @@ from roundhouse.build.home import Home
 from roundhouse.serve.accuracy import run
 from roundhouse.serve.accuracy.subjects import PreparedSubject
 from roundhouse.serve.accuracy.wish import EvaluationWish
-from roundhouse.serve.benchmark.records import Subject
+from roundhouse.serve.measurement.about import Subject
 
 class Killed(FakeScorer):
     def generate(self, prompts):
@@ -227,7 +230,7 @@ class Watcher:
     began = stage = progress = say = lambda *_: None
 
 subject = Subject(kind="endpoint", name="x", model="x")
-run.prepare_subject = lambda *_: PreparedSubject(subject, 512, True, lambda stopping: Killed())
+run.prepare_subject = lambda *_: PreparedSubject(subject, 512, lambda stopping: Killed(), here=False)
 run.evaluate(Home(Path(sys.argv[1])), EvaluationWish(engine="x", tasks=("rh-arithmetic",)), Watcher(), command="x")
 """
 
@@ -247,6 +250,17 @@ def test_without_a_base_agreement_is_left_out_unless_it_is_asked_for(asked, tmp_
     assert "rh-agreement" not in found.header.tasks
     with pytest.raises(UsageError, match="compares with a base"):
         asked(FakeScorer(), tasks=("rh-agreement",))
+
+
+def test_of_a_server_on_this_machine_only_what_is_known_is_written_down(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("roundhouse.serve.accuracy.subjects.model_at", lambda url, wanted, key: "m")
+    monkeypatch.setattr("roundhouse.serve.accuracy.endpoint_scorer.EndpointScorer", lambda *_, **__: FakeScorer())
+    _, found = run(Home(tmp_path), url="http://127.0.0.1:9", server="vLLM", tasks=("rh-arithmetic",), limit=1)
+    where = found.header.environment
+    assert (where.hardware, set(where.versions)) == (None, {"roundhouse (client)", "python (client)"})
+    assert where.idle_cores is None, "nobody listens there, so nobody knows whose work is whose"
 
 
 def test_nothing_begins_when_the_wish_cannot_be_fulfilled(tmp_path: Path) -> None:

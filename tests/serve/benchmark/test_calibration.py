@@ -25,9 +25,9 @@ from roundhouse.build.recipe import GUARD_SAMPLE, recipe_from
 from roundhouse.serve.benchmark.calibration import decode_rows_of, is_of, measured_in, measured_runs
 from roundhouse.serve.benchmark.points import EngineCounts
 from roundhouse.serve.benchmark.records import Benchmark
-from roundhouse.serve.benchmark.subjects import subject_of
 from roundhouse.serve.measurement.about import Environment, Subject
-from roundhouse.serve.measurement.environment import environment_here
+from roundhouse.serve.measurement.engines import subject_of
+from roundhouse.serve.measurement.environment import environment_of
 from roundhouse.serve.measurement.gpus import NO_GPUS
 from roundhouse.serve.settings import EngineSettings, Overrides
 
@@ -122,7 +122,7 @@ def test_what_a_run_here_writes_down_of_an_engine_calibrates_the_plan_of_it(tiny
     """Nothing of the header is made up: subject and environment are what the benchmark itself records on this machine."""
     settings = EngineSettings.for_engine(tiny_engine, Overrides(max_batch_size=8), free_memory=this_machine().free_memory)
     recipe = tiny_engine.manifest.recipe
-    environment = environment_here(NO_GPUS, None, threading.Event(), recipe)
+    environment = environment_of(recipe, NO_GPUS, None, threading.Event())
     # About 100 tokens are held: tiny engines have no room for more.
     points = [
         made_point(n, 0, speed, input_tokens=640, output_tokens=320) for n, speed in ((1, 100.0), (6, 300.0), (16, 500.0))
@@ -145,7 +145,7 @@ def test_the_hardware_of_an_engine_is_what_its_target_needs(monkeypatch: pytest.
     gpu = hardware_called("h200").model_copy(update={"name": "NVIDIA H200"})
     monkeypatch.setattr(gpus, "local_gpu", lambda: gpu)
     needs, needs_not = (recipe_from({"model": "m", "target": target}) for target in ("tensorrt", "torch"))
-    found = [environment_here(NO_GPUS, None, threading.Event(), recipe).hardware for recipe in (needs, needs_not)]
+    found = [environment_of(recipe, NO_GPUS, None, threading.Event()).hardware for recipe in (needs, needs_not)]
     assert [each and each.kind for each in found] == ["cuda", "cpu"]
     assert same_device(found[0] or gpu, hardware_called("h200"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from roundhouse.__main__ import app
+from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
 from roundhouse.errors import BenchmarkStoppedError, UsageError
 from roundhouse.serve.benchmark import run as room
-from roundhouse.serve.benchmark.choices import numbers_of, wishes_of, workload_of
+from roundhouse.serve.benchmark.choices import numbers_of, wishes_of, with_ids, workload_of
 from roundhouse.serve.benchmark.command_line import command_of
 from roundhouse.serve.benchmark.driver import BenchmarkWish
 from roundhouse.serve.benchmark.store import BenchmarkStore
@@ -173,6 +176,17 @@ WISHES = st.builds(
         kv_cache_tokens=st.sampled_from([None, 640]),
     ),
 )
+
+
+def test_an_engine_is_kept_as_what_it_is_still_called_tomorrow(
+    tiny_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, id_ = Home(tmp_path / "home"), tiny_engine.manifest.id
+    shutil.copytree(tiny_engine.folder, EngineStore(home).path(id_))
+    monkeypatch.chdir(tmp_path)
+    Path("there").symlink_to(tiny_engine.folder)
+    found = with_ids(home, wishes(tiny_engine.manifest.name, "./there", "http://host"))
+    assert [wish.engine for wish in found] == [id_, str(tiny_engine.folder.resolve()), None]
 
 
 def told(command: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[BenchmarkWish]:

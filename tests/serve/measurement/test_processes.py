@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from roundhouse.serve.measurement.processes import CpuTimes, Family, family_listening_on, look
+from roundhouse.serve.measurement.processes import CpuTimes, Family, families_at, look
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
 
@@ -72,18 +72,19 @@ def server() -> Iterator[tuple[int, set[int]]]:
         process.communicate()
 
 
-def test_the_family_of_a_port_is_who_listens_and_whom_it_started(server: tuple[int, set[int]]) -> None:
+def test_the_family_at_a_url_is_who_listens_and_whom_it_started(server: tuple[int, set[int]]) -> None:
     port, pids = server
-    family = family_listening_on([port])
-    assert family is not None
-    assert {process.pid for process in family.members()} == pids
+    families = families_at([f"http://127.0.0.1:{port}/v1", f"http://localhost:{port}/metrics"])
+    assert families is not None
+    assert {process.pid for family in families for process in family.members()} == pids
 
 
 def test_a_port_that_nobody_listens_on_has_no_family(server: tuple[int, set[int]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert family_listening_on([port]) is None
-    assert family_listening_on([server[0], port]) is None, "of several ports all must be known"
+    nobody, somebody = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{server[0]}"
+    assert families_at([nobody]) is None
+    assert families_at([somebody, nobody]) is None, "of several ports all must be known"
 
 
 def test_a_family_whose_root_has_ended_takes_nothing() -> None:
