@@ -29,7 +29,7 @@ def list_evaluations(home: HomeOption = None, json: JsonOption = False) -> None:
     from .store import EvaluationStore
     from .view import evaluations_table
 
-    found, damaged = EvaluationStore(home_at(home)).read()
+    found, damaged = EvaluationStore(home_at(home)).read_all()
     if json:
         print_json({"evaluations": [_as_json(each) for each in found], "damaged": damaged})
         return

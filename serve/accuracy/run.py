@@ -72,11 +72,7 @@ def evaluate(home: Home, wish: EvaluationWish, watcher: Watcher, *, command: str
     chosen = [task for task in tasks if task.name in header.tasks]
     with EvaluationStore(home).begin(header) as writer:
         watcher.began(writer.folder)
-        try:
-            _Run(chosen, wish, writer, watcher).run(subject, base)
-        except BenchmarkStoppedError:
-            writer.end("cancelled")
-            raise
+        _Run(chosen, wish, writer, watcher).run(subject, base)
     return writer.folder
 
 

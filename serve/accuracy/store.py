@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roundhouse.build.home import Home
-from roundhouse.errors import ServeError
 
-from ..history import RecordStore, RecordWriter, read_end, read_header, read_lines, state_of
+from ..history import HomeStore, RecordWriter, read_header, read_lines, read_outcome, require_there
 from .gate import judge
 from .records import Evaluation, EvaluationHeader, Item, TaskScore, Unmeasured
 
@@ -18,11 +17,11 @@ ITEMS, BASE, SCORES, UNMEASURED = "items", "base", "scores", "unmeasured"
 """``base``: what the base answered, as items of its own, on disk before the subject is asked."""
 
 
-class EvaluationStore:
+class EvaluationStore(HomeStore[Evaluation]):
     """All evaluations of one home."""
 
     def __init__(self, home: Home) -> None:
-        self.records = RecordStore(home.path / "evaluations", "evaluation")
+        super().__init__(home, "evaluations", "evaluation", read_evaluation)
 
     def begin(self, header: EvaluationHeader) -> RecordWriter:
         """Begin to write one down.
@@ -32,29 +31,6 @@ class EvaluationStore:
         """
         return self.records.create(header.id, header)
 
-    def __iter__(self) -> Iterator[Evaluation]:
-        """Every readable evaluation, the newest first."""
-        yield from self.read()[0]
-
-    def read(self) -> tuple[list[Evaluation], list[str]]:
-        """Every evaluation, the newest first, and what is wrong with each that cannot be read."""
-        found, damaged = [], []
-        for folder in self.records:
-            try:
-                found.append(read_evaluation(folder))
-            except ServeError as error:
-                damaged.append(error.message)
-        return found, damaged
-
-    def open(self, wanted: str) -> Evaluation:
-        """An evaluation by its id, the beginning of one, or ``latest``.
-
-        Raises:
-            UsageError: none is called so, or several are.
-            ServeError: it is damaged.
-        """
-        return read_evaluation(self.records.find(wanted))
-
 
 def read_evaluation(folder: Path) -> Evaluation:
     """An evaluation as it is now, also one that goes on or was interrupted.
@@ -62,18 +38,18 @@ def read_evaluation(folder: Path) -> Evaluation:
     Raises:
         ServeError: it is damaged, or of another version.
     """
-    header = read_header(folder, EvaluationHeader)
-    state, end = state_of(folder), read_end(folder)
+    header, outcome = read_header(folder, EvaluationHeader), read_outcome(folder)
     scores = tuple(read_lines(folder, SCORES, TaskScore))
     unmeasured = tuple(read_lines(folder, UNMEASURED, Unmeasured))
+    require_there(folder)
     return Evaluation(
         header=header,
-        state=state,
-        ended_at=None if end is None else end.at,
-        problem=None if end is None else end.problem,
+        state=outcome.state,
+        ended_at=outcome.ended_at,
+        problem=outcome.problem,
         scores=scores,
         unmeasured=unmeasured,
-        gate=judge(scores, unmeasured, limit_points=header.gate_points, ended=state == "finished"),
+        gate=judge(scores, unmeasured, limit_points=header.gate_points, ended=outcome.state == "finished"),
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +13,20 @@ from roundhouse.errors import ServeError
 from ..history import RecordState, read_header
 from .records import Benchmark, BenchmarkHeader
 from .statistics import levels_of
-from .store import BenchmarkStore, read_benchmark
+from .store import BenchmarkStore
 
-__all__ = ["ListedRuns", "brief", "import_files", "read_runs", "what_goes"]
-
-
-@dataclass(frozen=True)
-class ListedRuns:
-    """What a home holds."""
-
-    runs: list[Benchmark]
-    """The newest first."""
-    damaged: list[str]
-    """What is wrong with each that cannot be read."""
+__all__ = ["brief", "chosen", "import_files", "what_goes"]
 
 
-def read_runs(store: BenchmarkStore, words: Sequence[str] = (), state: RecordState | None = None) -> ListedRuns:
+def chosen(runs: Iterable[Benchmark], words: Sequence[str] = (), state: RecordState | None = None) -> list[Benchmark]:
     """Runs that have every word somewhere in what names them, and this state.
 
     Args:
-        store: of a home.
+        runs: in their order.
         words: in any letters.
         state: any when None.
     """
-    runs, damaged = [], []
-    for folder in store.records:
-        try:
-            run = read_benchmark(folder)
-        except ServeError as error:
-            if folder.exists():  # else somebody has just removed it
-                damaged.append(error.message)
-            continue
-        sought = _sought(run)
-        if all(word.lower() in sought for word in words) and state in (None, run.state):
-            runs.append(run)
-    return ListedRuns(runs, damaged)
+    return [run for run in runs if state in (None, run.state) and all(word.lower() in _sought(run) for word in words)]
 
 
 def brief(run: Benchmark) -> dict[str, Any]:

@@ -45,24 +45,25 @@ def list_runs(
     json: JsonOption = False,
 ) -> None:
     """List benchmark runs of this home, newest first; damaged ones are named."""
-    from .listing import brief, read_runs
+    from .listing import brief, chosen
 
-    listed = read_runs(_store(home), words or (), state)
-    shown = listed.runs[:limit]
+    runs, damaged = _store(home).read_all()
+    wanted = chosen(runs, words or (), state)
+    shown = wanted[:limit]
     if json:
-        print_json({"runs": [brief(run) for run in shown], "damaged": listed.damaged})
+        print_json({"runs": [brief(run) for run in shown], "damaged": damaged})
         return
     console = answer_console()
     if shown:
         from .tables import runs_table
 
         console.print(runs_table(shown))
-    elif not listed.damaged:
+    elif not damaged:
         none_yet = "No benchmark runs yet. `roundhouse bench ENGINE` makes one."
         console.print("No run is like that." if words or state else none_yet)
-    if len(listed.runs) > limit:
-        console.print(f"{len(listed.runs) - limit} older ones are not shown: --limit")
-    for problem in listed.damaged:
+    if len(wanted) > limit:
+        console.print(f"{len(wanted) - limit} older ones are not shown: --limit")
+    for problem in damaged:
         console.print(f"! {problem}", style="yellow", markup=False)
 
 

@@ -10,8 +10,21 @@
         end.json                   how it ended; a folder without one, whose lock nobody holds, was interrupted
 """
 
-from .reader import RecordState, read_end, read_header, read_lines, state_of
+from .home_store import HomeStore
+from .reader import Outcome, RecordState, read_end, read_header, read_lines, read_outcome, require_there, state_of
 from .store import RecordStore
 from .writer import RecordWriter
 
-__all__ = ["RecordState", "RecordStore", "RecordWriter", "read_end", "read_header", "read_lines", "state_of"]
+__all__ = [
+    "HomeStore",
+    "Outcome",
+    "RecordState",
+    "RecordStore",
+    "RecordWriter",
+    "read_end",
+    "read_header",
+    "read_lines",
+    "read_outcome",
+    "require_there",
+    "state_of",
+]

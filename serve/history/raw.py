@@ -40,8 +40,12 @@ class RawFiles:
         with writing("a raw file", self.folder, variable="ROUNDHOUSE_HOME"):
             kept = self.folder / f"{name}.gz"
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with source.open("rb") as content, gzip.open(kept, "wb", compresslevel=6) as packed:
-                shutil.copyfileobj(content, packed)
+            try:
+                with source.open("rb") as content, gzip.open(kept, "wb", compresslevel=6) as packed:
+                    shutil.copyfileobj(content, packed)
+            except OSError:
+                kept.unlink(missing_ok=True)  # half of one would be taken for all of it
+                raise
             size = kept.stat().st_size
             if size > MOST_FILE_BYTES or self._taken + size > MOST_BYTES:
                 kept.unlink()

@@ -6,19 +6,24 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from roundhouse.errors import ServeError
+
+from .moments import Moment
+from .record import Record
 
 __all__ = [
     "END",
     "HEADER",
     "LOCK",
     "EndState",
+    "Outcome",
     "RecordEnd",
     "RecordState",
     "began_at",
@@ -26,6 +31,8 @@ __all__ = [
     "read_end",
     "read_header",
     "read_lines",
+    "read_outcome",
+    "require_there",
     "state_of",
 ]
 
@@ -43,13 +50,11 @@ _BEGINNING = 4096
 """Bytes of a header that are looked through: a manifest makes some of them long, and begins later."""
 
 
-class RecordEnd(BaseModel):
+class RecordEnd(Record):
     """``end.json``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     state: EndState
-    at: datetime
+    at: Moment
     """UTC."""
     problem: str | None = None
     """Why it failed, in a sentence."""
@@ -64,12 +69,8 @@ def read_header(folder: Path, kind: type[Line]) -> Line:
     path = folder / HEADER
     try:
         return kind.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise ServeError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ServeError(f"{path} is damaged or of another version of Roundhouse: {where}: {first['msg']}") from None
+    except (OSError, ValidationError) as error:
+        raise _unreadable(path, error) from None
 
 
 def began_at(folder: Path) -> datetime | None:
@@ -100,17 +101,41 @@ def read_end(folder: Path) -> RecordEnd | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise ServeError(f"{path} cannot be read: {error}") from None
+        raise _unreadable(path, error) from None
 
 
-def state_of(folder: Path) -> RecordState:
-    """What became of it."""
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a record, as of one moment."""
+
+    state: RecordState
+    ended_at: datetime | None
+    """UTC; None while it goes on, and when it was interrupted."""
+    problem: str | None
+    """Why it failed, in a sentence."""
+
+
+def read_outcome(folder: Path) -> Outcome:
+    """What became of it.
+
+    Raises:
+        ServeError: how it ended cannot be read.
+    """
     # The lock first: whoever lets go of it has written the end before.
     held = is_held(folder)
     end = read_end(folder)
     if end is not None:
-        return end.state
-    return "running" if held else "interrupted"
+        return Outcome(end.state, end.at, end.problem)
+    return Outcome("running" if held else "interrupted", None, None)
+
+
+def state_of(folder: Path) -> RecordState:
+    """What became of it, in a word.
+
+    Raises:
+        ServeError: how it ended cannot be read.
+    """
+    return read_outcome(folder).state
 
 
 def is_held(folder: Path) -> bool:
@@ -150,4 +175,24 @@ def read_lines(folder: Path, name: str, kind: type[Line], *, skip: int = 0) -> I
     except FileNotFoundError:
         return
     except (OSError, ValidationError) as error:
-        raise ServeError(f"{path} cannot be read: {error}") from None
+        raise _unreadable(path, error) from None
+
+
+def require_there(folder: Path) -> None:
+    """See that a record that was read is still there: of one that was removed meanwhile, parts may have been missing.
+
+    Raises:
+        ServeError: it is gone.
+    """
+    if not folder.exists():
+        raise ServeError(f"{folder} was removed meanwhile")
+
+
+def _unreadable(path: Path, error: OSError | ValidationError) -> ServeError:
+    """In one line."""
+    if isinstance(error, OSError):
+        return ServeError(f"{path} cannot be read: {error.strerror or error}")
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    told = f"{where}: {first['msg']}" if where else first["msg"]
+    return ServeError(f"{path} is damaged or of another version of Roundhouse: {told}")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from roundhouse.errors import UsageError
 
-from .reader import began_at, is_held, state_of
+from .reader import END, began_at, is_held
 from .writer import MAKING, RecordWriter
 
 __all__ = ["RecordStore", "new_id"]
@@ -81,7 +81,7 @@ class RecordStore:
         Raises:
             UsageError: it is being measured.
         """
-        if state_of(folder) == "running":
+        if is_held(folder) and not (folder / END).exists():
             raise UsageError(f"{self._what} {folder.name} is being measured", hint="Stop it first.")
         gone = folder.with_name(f".{folder.name}{_REMOVED}")
         with contextlib.suppress(FileNotFoundError):

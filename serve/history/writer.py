@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel
+
+from roundhouse.errors import BenchmarkStoppedError, ServeError
 
 from ..disk import writing
 from .raw import RawFiles
@@ -22,7 +25,8 @@ MAKING = ".new"
 
 
 class RecordWriter:
-    """Writes one record. As a context manager it is ended on exit: finished, cancelled (Ctrl-C) or failed, by what was raised.
+    """Writes one record. As a context manager it is ended on exit: finished, cancelled (Ctrl-C, or asked to
+    end) or failed, by what was raised.
 
     Args:
         folder: of the record; its parent is made, itself it must not exist.
@@ -55,13 +59,17 @@ class RecordWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.end("finished")
-        elif isinstance(error, KeyboardInterrupt):
-            self.end("cancelled")
-        elif isinstance(error, Exception):
-            self.end("failed", getattr(error, "message", None) or f"{type(error).__name__}: {error}")
-        self.close()
+        try:
+            if error is None:
+                self.end("finished")
+                return
+            with contextlib.suppress(ServeError):  # a full disk, say: what was raised before is what went wrong
+                if isinstance(error, KeyboardInterrupt | BenchmarkStoppedError):
+                    self.end("cancelled")
+                elif isinstance(error, Exception):
+                    self.end("failed", getattr(error, "message", None) or f"{type(error).__name__}: {error}")
+        finally:
+            self.close()
 
     def add(self, name: str, *lines: BaseModel, durable: bool = True) -> None:
         """Write something down.
@@ -78,9 +86,7 @@ class RecordWriter:
             if name not in self._files:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._files[name] = os.open(self.folder / f"{name}.jsonl", flags, 0o644)
-            data = "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
-            while data:
-                data = data[os.write(self._files[name], data) :]
+            _append(self._files[name], "".join(f"{line.model_dump_json()}\n" for line in lines).encode())
             if durable:
                 os.fsync(self._files[name])
 
@@ -102,6 +108,18 @@ class RecordWriter:
             if descriptor >= 0:
                 os.close(descriptor)
         self._files, self._lock = {}, -1
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    """Write all of it or nothing: half a line would spoil the next one, if that can be written again."""
+    before = os.fstat(descriptor).st_size
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, before)
+        raise
 
 
 def _write_whole(path: Path, content: BaseModel) -> None:

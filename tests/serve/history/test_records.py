@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from roundhouse.errors import ServeError, UsageError
+from roundhouse.errors import BenchmarkStoppedError, ServeError, UsageError
 from roundhouse.serve.history import RecordStore, read_end, read_header, read_lines, state_of
 from roundhouse.serve.history.raw import MOST_FILE_BYTES
 
@@ -56,6 +57,7 @@ def test_nothing_was_counted(store: RecordStore) -> None:
     ("raised", "state", "problem"),
     [
         (KeyboardInterrupt(), "cancelled", None),
+        (BenchmarkStoppedError("stopped"), "cancelled", None),
         (ServeError("the server is gone", hint="start it"), "failed", "the server is gone"),
         (ValueError("odd"), "failed", "ValueError: odd"),
     ],
@@ -142,6 +144,42 @@ def test_half_a_last_line_is_left_out(store: RecordStore) -> None:
     with (writer.folder / "numbers.jsonl").open("a") as lines:
         lines.write('{"val')
     assert [each.value for each in read_lines(writer.folder, "numbers", Number)] == [1]
+
+
+def test_what_a_full_disk_took_half_of_spoils_nothing(store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [6]
+
+    def full(descriptor: int, data: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        took, room[0] = written(descriptor, data[: room[0]]), 0
+        return took
+
+    with store.create("a1", About(what="counting")) as writer:
+        writer.add("numbers", Number(value=1))
+        with monkeypatch.context() as patch:
+            written = os.write
+            patch.setattr(os, "write", full)
+            with pytest.raises(ServeError, match="No space left on device"):
+                writer.add("numbers", Number(value=2))
+        writer.add("numbers", Number(value=3))
+    assert [each.value for each in read_lines(writer.folder, "numbers", Number)] == [1, 3]
+
+
+def test_what_went_wrong_is_told_also_when_that_cannot_be_written_down(store: RecordStore) -> None:
+    with pytest.raises(ServeError, match="the server is gone"), store.create("a1", About(what="counting")) as writer:
+        shutil.rmtree(writer.folder)
+        raise ServeError("the server is gone")
+
+
+def test_a_record_whose_end_is_damaged_is_named_and_can_be_removed(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        pass
+    (writer.folder / "end.json").write_text('{"state": "over"}')
+    with pytest.raises(ServeError, match=r"end\.json is damaged or of another version of Roundhouse: state: [^\n]*$"):
+        state_of(writer.folder)
+    store.remove(writer.folder)
+    assert list(store) == []
 
 
 def test_a_damaged_line_is_named(store: RecordStore) -> None:
@@ -247,3 +285,12 @@ def test_raw_files_are_kept_packed_and_large_ones_are_named(store: RecordStore, 
         assert not writer.raw.keep("8-0/large.bin", large)
     assert [each.name for each in (writer.folder / "raw" / "8-0").iterdir()] == ["small.txt.gz"]
     assert "8-0/large.bin" in (writer.folder / "raw" / "left-out.txt").read_text()
+
+
+def test_half_a_raw_file_is_not_kept(store: RecordStore, tmp_path: Path) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        with pytest.raises(ServeError, match="a raw file"):
+            writer.raw.keep("nothing", tmp_path / "nothing")
+        with pytest.raises(ServeError, match="a raw file"):
+            writer.raw.keep("folder", tmp_path)
+    assert list((writer.folder / "raw").iterdir()) == []
