@@ -62,14 +62,19 @@ def show(
         typer.echo(f"{item.task} {item.number}: {item.score:g}  {item.asked!r} → {item.answered!r}  ({item.wanted})")
 
 
-def remove(evaluation: _Evaluation, home: HomeOption = None) -> None:
-    """Delete an evaluation, with all that was answered."""
+def remove(
+    evaluations: Annotated[list[str], typer.Argument(metavar="ID...", help="Of evaluations, or how they begin; or: latest.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    home: HomeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete evaluations, with all that was answered."""
+    from ..history.removing import remove_records
     from .store import EvaluationStore
+    from .view import about_evaluation
 
     records = EvaluationStore(home_at(home)).records
-    folder = records.find(evaluation)
-    records.remove(folder)
-    typer.echo(f"removed {folder.name}")
+    remove_records(records, evaluations, about_evaluation, what="evaluations", yes=yes, json=json)
 
 
 def print_evaluation(found: Evaluation, *, json: bool) -> None:

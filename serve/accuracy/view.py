@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich.box import SIMPLE
 from rich.table import Table
 
-from .records import Difference, Evaluation, TaskScore
+from ..history import read_header
+from .records import Difference, Evaluation, EvaluationHeader, TaskScore
 
-__all__ = ["evaluations_table", "gate_words", "parts_table", "scores_table", "value_words"]
+__all__ = ["about_evaluation", "evaluations_table", "gate_words", "parts_table", "scores_table", "value_words"]
 
 
 def scores_table(evaluation: Evaluation) -> Table:
@@ -65,6 +67,17 @@ def evaluations_table(evaluations: Iterable[Evaluation]) -> Table:
             f"{header.began_at:%Y-%m-%d %H:%M}",
         )
     return table
+
+
+def about_evaluation(folder: Path) -> str:
+    """What an evaluation is about, in a line.
+
+    Raises:
+        ServeError: it is damaged.
+    """
+    header = read_header(folder, EvaluationHeader)
+    against = f" against {header.base.name}" if header.base else ""
+    return f"{header.subject.name}{against}, {', '.join(header.tasks)}, asked {header.began_at:%Y-%m-%d %H:%M}"
 
 
 def gate_words(evaluation: Evaluation) -> list[str]:

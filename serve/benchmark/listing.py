@@ -1,4 +1,4 @@
-"""Runs of a home as lists of them need it: chosen by words, told in brief, taken in and thrown out."""
+"""Runs of a home as lists of them need it: chosen by words, told in brief, taken in."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from roundhouse.build.home import Home
-from roundhouse.build.terminal import byte_text
-from roundhouse.errors import ServeError
 
 from ..history import RecordState, read_header
 from .records import Benchmark, BenchmarkHeader
 from .statistics import levels_of
 from .store import BenchmarkStore
 
-__all__ = ["brief", "chosen", "import_files", "what_goes"]
+__all__ = ["about_run", "brief", "chosen", "import_files"]
 
 
 def chosen(runs: Iterable[Benchmark], words: Sequence[str] = (), state: RecordState | None = None) -> list[Benchmark]:
@@ -54,16 +52,14 @@ def brief(run: Benchmark) -> dict[str, Any]:
     }
 
 
-def what_goes(folder: Path) -> str:
-    """What deleting a run deletes, in a line."""
-    size = byte_text(sum(map(_size, folder.rglob("*"))))
-    raw = sum(path.is_file() for path in (folder / "raw").rglob("*"))
-    try:
-        header = read_header(folder, BenchmarkHeader)
-    except ServeError:
-        return f"{folder.name}: a damaged run, {size}"
-    told = f"{folder.name}: {header.subject.name}, {header.workload.words}, measured {header.began_at:%Y-%m-%d %H:%M}"
-    return f"{told}; {raw} raw files, {size} in all"
+def about_run(folder: Path) -> str:
+    """What a run is about, in a line.
+
+    Raises:
+        ServeError: it is damaged.
+    """
+    header = read_header(folder, BenchmarkHeader)
+    return f"{header.subject.name}, {header.workload.words}, measured {header.began_at:%Y-%m-%d %H:%M}"
 
 
 def import_files(home: Home, files: Sequence[Path], *, server: str | None = None, model: str | None = None) -> list[Benchmark]:
@@ -91,14 +87,6 @@ def import_files(home: Home, files: Sequence[Path], *, server: str | None = None
 
         taken += import_results(home, others, server=server, model=model)
     return taken
-
-
-def _size(path: Path) -> int:
-    """Of a file, which may be gone by now; of anything else 0."""
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:
-        return 0
 
 
 def _sought(run: Benchmark) -> str:

@@ -158,20 +158,10 @@ def remove_runs(
     json: JsonOption = False,
 ) -> None:
     """Delete runs with their raw files."""
-    from .listing import what_goes
+    from ..history.removing import remove_records
+    from .listing import about_run
 
-    store = _store(home)
-    folders = list(dict.fromkeys(store.records.find(run) for run in runs))
-    for folder in folders:
-        typer.echo(what_goes(folder), err=True)
-    if not yes and not typer.confirm(f"Delete {'it' if len(folders) == 1 else f'these {len(folders)} runs'}?", err=True):
-        raise typer.Abort
-    for folder in folders:
-        store.records.remove(folder)
-    if json:
-        print_json({"removed": [folder.name for folder in folders]})
-    else:
-        answer_console().print(f"Removed {', '.join(folder.name for folder in folders)}.", markup=False)
+    remove_records(_store(home).records, runs, about_run, what="runs", yes=yes, json=json)
 
 
 def _store(home: Path | None) -> BenchmarkStore:

@@ -88,7 +88,10 @@ def test_evaluations_are_listed_shown_and_removed(tmp_path: Path) -> None:
         assert words in shown
     assert "gate (0.8 points): failed" in shown
     assert "'Where?' → 'There'" in shown
-    assert invoke("remove", "abc", *at).output == "removed abc123\n"
+    refused = CliRunner().invoke(app, ["evaluate", "remove", "abc", *at], input="n\n")
+    assert "abc123: small against large, rh-needle, gsm8k, asked 2027-01-02 03:04; 0 raw files" in refused.stderr
+    assert invoke("list", *at).output.count("abc123") == 1
+    assert invoke("remove", "abc", "--yes", *at).stdout == "Removed abc123.\n"
     assert list(EvaluationStore(Home(tmp_path))) == []
 
 

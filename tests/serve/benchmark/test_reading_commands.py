@@ -77,7 +77,7 @@ def test_runs_that_are_removed_while_they_are_listed_are_no_damage(home: Path, m
             shutil.rmtree(folder)
         return read(folder)
 
-    monkeypatch.setattr("roundhouse.serve.benchmark.listing.read_benchmark", others_remove)
+    monkeypatch.setattr("roundhouse.serve.benchmark.store.read_benchmark", others_remove)
     found = answer("list", home=home)
     assert ([run["id"] for run in found["runs"]], found["damaged"]) == ([OLD], [])
 

@@ -167,9 +167,13 @@ def test_what_a_full_disk_took_half_of_spoils_nothing(store: RecordStore, monkey
 
 
 def test_what_went_wrong_is_told_also_when_that_cannot_be_written_down(store: RecordStore) -> None:
-    with pytest.raises(ServeError, match="the server is gone"), store.create("a1", About(what="counting")) as writer:
-        shutil.rmtree(writer.folder)
-        raise ServeError("the server is gone")
+    def lose() -> None:
+        with store.create("a1", About(what="counting")) as writer:
+            shutil.rmtree(writer.folder)
+            raise ServeError("the server is gone")
+
+    with pytest.raises(ServeError, match="the server is gone"):
+        lose()
 
 
 def test_a_record_whose_end_is_damaged_is_named_and_can_be_removed(store: RecordStore) -> None:
