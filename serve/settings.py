@@ -13,6 +13,8 @@ from roundhouse.build.planner.plan import Plan
 from roundhouse.build.recipe import GUARD_SAMPLE, Guard, Recipe, recipe_from
 from roundhouse.errors import UsageError
 
+from .options import OptionNames
+
 __all__ = ["EngineSettings", "Overrides", "overrides_of"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
@@ -51,9 +53,7 @@ def overrides_of(**values: object) -> Overrides:
     try:
         return Overrides.model_validate(values)
     except ValidationError as error:
-        problem = error.errors()[0]
-        option = "--" + str(problem["loc"][0]).replace("_", "-")
-        raise UsageError(f"{option} {problem['input']}: {problem['msg']}") from None
+        raise OptionNames().misfit(error, whole="the options") from None
 
 
 class EngineSettings(BaseModel):

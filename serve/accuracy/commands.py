@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at
 from roundhouse.build.extras import require_extra
 
 from ..default_command import group_with_default
+from ..engine_options import with_engine_options
 from .reading_commands import add_reading_commands, print_evaluation
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def add_evaluate_commands(app: typer.Typer) -> None:
 
 
 @evaluate.command(_FIRST)
+@with_engine_options
 def run(
     subject: Annotated[
         str,
@@ -63,22 +65,9 @@ def run(
     ] = None,
     server_name: Annotated[str | None, typer.Option(help="What serves the endpoint, in words, for the history.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds after which a request to an endpoint has failed.")] = 600.0,
-    guard: Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")] = None,
-    guard_sample: Annotated[float | None, typer.Option(help="With tags+content: share of full pages checked.")] = None,
-    max_batch_size: Annotated[int | None, typer.Option(help="Questions that an engine answers at once.")] = None,
-    max_seq_len: Annotated[int | None, typer.Option(help="Longest question in tokens, with its answer.")] = None,
-    max_num_tokens: Annotated[int | None, typer.Option(help="Tokens of one step.")] = None,
-    page_tokens: Annotated[int | None, typer.Option(help="Tokens in a KV page.")] = None,
-    kv_cache_tokens: Annotated[int | None, typer.Option(help="An engine's KV cache, in tokens.")] = None,
-    kv_cache_bytes: Annotated[int | None, typer.Option(help="KV cache size in bytes.")] = None,
-    memory_fraction: Annotated[float | None, typer.Option(help="Share of free memory for weights and KV cache.")] = None,
-    prefix_reuse: Annotated[
-        bool | None, typer.Option("--prefix-reuse/--no-prefix-reuse", help="Keep full pages for prompts that begin alike.")
-    ] = None,
-    max_waiting: Annotated[int | None, typer.Option(help="Answers that may wait in line.")] = None,
-    kernels: Annotated[str | None, typer.Option(help="auto, native or torch.")] = None,
     home: HomeOption = None,
     json: JsonOption = False,
+    **overrides: Any,
 ) -> None:
     """Ask an engine or an endpoint, and compare its answers with a base's.
 
@@ -110,20 +99,7 @@ def run(
         against_api_key_variable=against_api_key_variable,
         server=server_name,
         request_timeout_s=timeout,
-        overrides={
-            "guard": guard,
-            "guard_sample": guard_sample,
-            "max_batch_size": max_batch_size,
-            "max_seq_len": max_seq_len,
-            "max_num_tokens": max_num_tokens,
-            "page_tokens": page_tokens,
-            "kv_cache_tokens": kv_cache_tokens,
-            "kv_cache_bytes": kv_cache_bytes,
-            "memory_fraction": memory_fraction,
-            "prefix_reuse": prefix_reuse,
-            "max_waiting": max_waiting,
-            "kernels": kernels,
-        },
+        overrides=overrides,
     )
     place = home_at(home)
     wish = with_ids(place, wish)

@@ -13,24 +13,27 @@ from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
 from ..measurement.engines import lasting_name
+from ..options import OptionNames
 from .subjects import base_called
 from .wish import EvaluationWish
 
 __all__ = ["command_of", "wish_of", "with_ids"]
 
-_OPTIONS = {
-    "model": "--model",
-    "against": "--against",
-    "against_model": "--against-model",
-    "api_key_variable": "--api-key-variable",
-    "against_api_key_variable": "--against-api-key-variable",
-    "server": "--server-name",
-    "limit": "--limit",
-    "data": "--data",
-    "gate_points": "--gate",
-    "seed": "--seed",
-    "request_timeout_s": "--timeout",
-}
+_OPTIONS = OptionNames({"server": "--server-name", "gate_points": "--gate", "request_timeout_s": "--timeout"})
+_TOLD = (
+    "model",
+    "against",
+    "against_model",
+    "api_key_variable",
+    "against_api_key_variable",
+    "server",
+    "limit",
+    "data",
+    "gate_points",
+    "seed",
+    "request_timeout_s",
+)
+"""Fields that a command gives where they are not as usual."""
 _OF_ENDPOINTS = ("model", "api_key_variable", "server")
 _OF_BASES = ("against_model", "against_api_key_variable")
 
@@ -51,9 +54,7 @@ def wish_of(subject: str, *, tasks: str | None, **values: object) -> EvaluationW
     try:
         wish = EvaluationWish.model_validate({**who, "tasks": names, **values})
     except ValidationError as error:
-        problem = error.errors()[0]
-        field = str(problem["loc"][-1]) if problem["loc"] else "evaluate"
-        raise UsageError(f"{_option(field)} {problem['input']}: {problem['msg']}") from None
+        raise _OPTIONS.misfit(error, whole="the evaluation") from None
     _require_meaning(wish)
     return wish
 
@@ -87,27 +88,13 @@ def command_of(wish: EvaluationWish) -> str:
     words = ["roundhouse", "evaluate", wish.url or wish.engine or ""]
     if wish.tasks:
         words += ["--tasks", ",".join(wish.tasks)]
-    for name, option in _OPTIONS.items():
+    for name in _TOLD:
         value, usual = getattr(wish, name), EvaluationWish.model_fields[name].default
         if value is not None and value != usual:
-            words += _written(option, value)
+            words += _OPTIONS.typed(name, value)
     for name, value in wish.overrides.model_dump(exclude_none=True).items():
-        option = _option(name)
-        if isinstance(value, bool):
-            words.append(option if value else option.replace("--", "--no-", 1))
-        else:
-            words += _written(option, value)
+        words += _OPTIONS.typed(name, value)
     return shlex.join(words)
-
-
-def _written(option: str, value: object) -> list[str]:
-    text = str(value).removesuffix(".0") if isinstance(value, float) else str(value)
-    # What begins with a dash would be read as an option.
-    return [f"{option}={text}"] if text.startswith("-") else [option, text]
-
-
-def _option(field: str) -> str:
-    return _OPTIONS.get(field, "--" + field.replace("_", "-"))
 
 
 def _require_meaning(wish: EvaluationWish) -> None:
@@ -117,21 +104,23 @@ def _require_meaning(wish: EvaluationWish) -> None:
         for name in _OF_ENDPOINTS:
             if getattr(wish, name) is not None:
                 hint = (
-                    f"For a base that is a URL there is --against-{_option(name)[2:]}."
+                    f"For a base that is a URL there is --against-{_OPTIONS.of(name)[2:]}."
                     if f"against_{name}" in _OF_BASES
                     else None
                 )
-                raise UsageError(f"{_option(name)} is for endpoints", hint=hint or "Give the URL of one.")
+                raise UsageError(f"{_OPTIONS.of(name)} is for endpoints", hint=hint or "Give the URL of one.")
     for name in _OF_BASES:
         if getattr(wish, name) is not None and not against_url:
-            raise UsageError(f"{_option(name)} is for a base that is an endpoint", hint="Give the URL of one: --against URL.")
+            raise UsageError(
+                f"{_OPTIONS.of(name)} is for a base that is an endpoint", hint="Give the URL of one: --against URL."
+            )
     if wish.url is not None and (wish.against is None or against_url):
         _refuse_overrides(wish)
 
 
 def _refuse_overrides(wish: EvaluationWish) -> None:
     for name in wish.overrides.model_dump(exclude_none=True):
-        raise UsageError(f"{_option(name)} is for engines that are loaded here; {wish.url} runs as it is")
+        raise UsageError(f"{_OPTIONS.of(name)} is for engines that are loaded here; {wish.url} runs as it is")
 
 
 def _whole(path: str) -> str:

@@ -16,7 +16,7 @@ from ..measurement.endpoints import base_url, host_of
 from ..measurement.engines import lasting_name
 from ..settings import Overrides
 from .driver import BenchmarkWish, usual_seed
-from .option_names import option_of
+from .option_names import OPTIONS
 from .workload import Workload
 from .workload_files import workload_named
 
@@ -65,13 +65,13 @@ def wishes_of(subjects: Sequence[str], *, overrides: Overrides, **common: Any) -
         if "url" in wish:
             given = overrides.model_dump(exclude_none=True)
             if given:
-                option = option_of(next(iter(given)))
+                option = OPTIONS.of(next(iter(given)))
                 raise UsageError(f"{option} is for engines that are started here; {subject} runs as it is")
         wishes.append(_wish({**common, **wish}))
     if not any(wish.url for wish in wishes):
         for name in _OF_ENDPOINTS:
             if common.get(name) is not None:
-                raise UsageError(f"{option_of(name)} is for endpoints", hint="Give the URL of one.")
+                raise UsageError(f"{OPTIONS.of(name)} is for endpoints", hint="Give the URL of one.")
     if common.get("api_key_variable") is not None:
         _refuse_one_key_for_several([wish.url for wish in wishes if wish.url is not None])
     return wishes
@@ -135,9 +135,7 @@ def _wish(values: dict[str, Any]) -> BenchmarkWish:
     try:
         return BenchmarkWish.model_validate({key: value for key, value in values.items() if value is not None})
     except ValidationError as error:
-        problem = error.errors()[0]
-        option = option_of(problem["loc"][0]) if problem["loc"] else "the benchmark"
-        raise UsageError(f"{option}: {problem['msg']}") from None
+        raise OPTIONS.misfit(error, whole="the benchmark") from None
 
 
 def workload_of(
@@ -157,12 +155,11 @@ def workload_of(
     given = {"input_tokens": input_tokens, "output_tokens": output_tokens}
     lengths = {key: value for key, value in given.items() if value is not None}
     if named is not None and lengths:
-        option = option_of(next(iter(lengths)))
+        option = OPTIONS.of(next(iter(lengths)))
         raise UsageError(f"--workload and {option} exclude each other", hint="A workload says how long its requests are.")
     changes = lengths if requests_each is None else {**lengths, "requests_each": requests_each}
     workload = Workload() if named is None else workload_named(named)
     try:
         return Workload.model_validate({**workload.model_dump(), **changes})
     except ValidationError as error:
-        problem = error.errors()[0]
-        raise UsageError(f"{option_of(problem['loc'][0])} {problem['input']}: {problem['msg']}") from None
+        raise OPTIONS.misfit(error, whole="the workload") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..settings import Overrides
 from .driver import BenchmarkWish
-from .option_names import option_of
+from .option_names import OPTIONS
 from .workload import Workload
 from .workload_files import name_of_workload
 
@@ -26,26 +26,23 @@ def command_of(wishes: Sequence[BenchmarkWish], *, workload: str | None = None) 
     alike = all(wish.overrides == first.overrides for wish in wishes)
     words = ["roundhouse", "bench"]
     words += [_subject(wish, with_overrides=not alike) for wish in wishes]
-    words += _option("concurrencies", ",".join(map(str, first.concurrencies)))
+    words += OPTIONS.typed("concurrencies", ",".join(map(str, first.concurrencies)))
     words += _workload(first.workload, workload)
-    words += _option("repeats", first.repeats)
+    words += OPTIONS.typed("repeats", first.repeats)
     if first.driver == "loop":
         words.append("--bare")
     if first.prefill_lengths:
-        words += _option("prefill_lengths", ",".join(map(str, first.prefill_lengths)))
-    words += _option("seed", first.seed)
+        words += OPTIONS.typed("prefill_lengths", ",".join(map(str, first.prefill_lengths)))
+    words += OPTIONS.typed("seed", first.seed)
     if first.request_timeout_s != BenchmarkWish.model_fields["request_timeout_s"].default:
-        words += _option("request_timeout_s", first.request_timeout_s)
+        words += OPTIONS.typed("request_timeout_s", first.request_timeout_s)
     for name in ("model", "tokenizer", "metrics", "api_key_variable", "server"):
         given = {value for wish in wishes if (value := getattr(wish, name)) is not None}
         for value in sorted(given)[:1]:
-            words += _option(name, value)
+            words += OPTIONS.typed(name, value)
     if alike:
         for name, value in _changed(first.overrides).items():
-            if isinstance(value, bool):
-                words.append(option_of(name) if value else option_of(name).replace("--", "--no-", 1))
-            else:
-                words += _option(name, value)
+            words += OPTIONS.typed(name, value)
     return shlex.join(words)
 
 
@@ -58,15 +55,11 @@ def _subject(wish: BenchmarkWish, *, with_overrides: bool) -> str:
 def _workload(workload: Workload, named: str | None) -> list[str]:
     lengths = {"input_tokens": workload.input_tokens, "output_tokens": workload.output_tokens}
     if named is None and workload == Workload(requests_each=workload.requests_each, **lengths):
-        words = [word for key, value in lengths.items() for word in _option(key, value)]
+        words = [word for key, value in lengths.items() for word in OPTIONS.typed(key, value)]
     else:
-        words = _option("workload", named or name_of_workload(workload))
-    return [*words, *_option("requests_each", workload.requests_each)]
+        words = OPTIONS.typed("workload", named or name_of_workload(workload))
+    return [*words, *OPTIONS.typed("requests_each", workload.requests_each)]
 
 
 def _changed(overrides: Overrides) -> dict[str, Any]:
     return overrides.model_dump(exclude_none=True)
-
-
-def _option(field: str, value: object) -> list[str]:
-    return [option_of(field), str(value)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from ..engine_options import with_engine_options, with_options_of
 
 __all__ = ["with_load_options"]
 
@@ -35,38 +36,14 @@ def _options(
         str | None, typer.Option(metavar="NAME", help="Environment variable with the endpoint's key.")
     ] = None,
     server: Annotated[str | None, typer.Option(help="What serves the endpoint, in words, for the history.")] = None,
-    guard: Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")] = None,
-    guard_sample: Annotated[float | None, typer.Option(help="With tags+content: share of full pages checked.")] = None,
-    max_batch_size: Annotated[int | None, typer.Option(help="Requests that run at once.")] = None,
-    max_seq_len: Annotated[int | None, typer.Option(help="Longest request in tokens, prompt and answer.")] = None,
-    max_num_tokens: Annotated[int | None, typer.Option(help="Tokens of one step.")] = None,
-    page_tokens: Annotated[int | None, typer.Option(help="Tokens in a KV page.")] = None,
-    kv_cache_tokens: Annotated[int | None, typer.Option(help="KV cache size in tokens.")] = None,
-    kv_cache_bytes: Annotated[int | None, typer.Option(help="KV cache size in bytes.")] = None,
-    memory_fraction: Annotated[float | None, typer.Option(help="Share of free memory for weights and KV cache.")] = None,
-    prefix_reuse: Annotated[
-        bool | None, typer.Option("--prefix-reuse/--no-prefix-reuse", help="Keep full pages for prompts that begin alike.")
-    ] = None,
-    max_waiting: Annotated[int | None, typer.Option(help="Answers that may wait in line.")] = None,
-    kernels: Annotated[str | None, typer.Option(help="auto, native or torch.")] = None,
 ) -> None:
     """Never called: its signature is what both commands have in common."""
 
 
 def with_load_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options, before its ``--home``; it gets their values as ``**load``.
+    """Give a command these options, and those of how engines run, before its ``--home``; it gets their values as ``**load``.
 
     Args:
         command: has a ``home``, and ends with ``**load``.
     """
-    own = [each for each in _parameters(command) if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    place = next(place for place, each in enumerate(own) if each.name == "home")
-    parameters = [*own[:place], *_parameters(_options), *own[place:]]
-    told: Any = command
-    told.__signature__ = inspect.Signature(parameters, return_annotation=None)
-    told.__annotations__ = {each.name: each.annotation for each in parameters}
-    return command
-
-
-def _parameters(command: Callable[..., None]) -> list[inspect.Parameter]:
-    return list(inspect.signature(command, eval_str=True).parameters.values())
+    return with_engine_options(with_options_of(_options, command))

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["option_of"]
+from ..options import OptionNames
 
-_CALLED_OTHERWISE = {
-    "concurrencies": "--concurrency",
-    "prefill_lengths": "--prefill",
-    "request_timeout_s": "--timeout",
-}
+__all__ = ["OPTIONS"]
 
-
-def option_of(field: object) -> str:
-    """The option for a field, such as ``--timeout`` for ``request_timeout_s``."""
-    return _CALLED_OTHERWISE.get(str(field), "--" + str(field).replace("_", "-"))
+OPTIONS = OptionNames(
+    {"concurrencies": "--concurrency", "prefill_lengths": "--prefill", "request_timeout_s": "--timeout"},
+)
