@@ -53,6 +53,8 @@ def likelihood_of(answer: Mapping[str, Any], continuation: Continuation) -> Like
     start = len(continuation.context.rstrip())
     tokens = read_tokens(answer, continuation.context + continuation.text)
     wanted = [token for token in tokens if token.end > start and token.logprob is not None]
+    if not wanted:
+        raise ServeError("the endpoint's answer has no token of the continuation")
     logprob = sum(token.logprob for token in wanted if token.logprob is not None)
     greedy = all(token.logprob >= max(token.top.values(), default=0.0) for token in wanted if token.logprob is not None)
     return Likelihood(logprob, len(wanted), greedy)

@@ -26,6 +26,8 @@ _POLL_S = 0.2
 _CONNECT_S = 15.0
 _MOST_STOPS = 4
 """OpenAI's own API takes no more."""
+_MOST_REASON = 250
+"""Characters of what a server says of a request that failed."""
 _PROBE_TOOL = {
     "type": "function",
     "function": {"name": "probe", "description": "Do nothing.", "parameters": {"type": "object", "properties": {}}},
@@ -52,7 +54,7 @@ class EndpointScorer:
         timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S))
         self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=not is_here(url))
         self._connections = Connections()
-        self._model = model
+        self._model, self._key = model, key
         self._stopping = stopping
         self.room: int | None = None
 
@@ -154,12 +156,18 @@ class EndpointScorer:
             self._stopping.wait(2.0**tried)
         if response.is_success:
             try:
-                answer: dict[str, Any] = response.json()
+                answer: dict[str, Any] | None = response.json()
             except ValueError:
-                raise ServeError(f"{self._client.base_url} answered with something that is not JSON") from None
+                answer = None
+            if not isinstance(answer, dict):
+                raise ServeError(f"{self._client.base_url} answered with something that is no JSON object")
             return answer
         refused = 400 <= response.status_code < 500 and response.status_code not in (401, 403, 408, 429)
-        raise (_RefusedError if refused else ServeError)(_reason(path, response))
+        raise (_RefusedError if refused else ServeError)(self._kept(_reason(path, response)))
+
+    def _kept(self, text: str) -> str:
+        """As much of a reason as is written down, without the key: some servers repeat one that they do not know."""
+        return (text.replace(self._key, "<redacted>") if self._key else text)[:_MOST_REASON]
 
     def _each(self, questions: Sequence[Any], ask: Callable[[Any], Answer]) -> Iterator[tuple[int, Answer]]:
         waiting = iter(enumerate(questions))
@@ -201,4 +209,4 @@ def _reason(path: str, response: httpx.Response) -> str:
         told = error.get("message") if isinstance(error, dict) else error
     except (ValueError, AttributeError):
         told = None
-    return f"{path} answered {response.status_code}: {str(told or response.reason_phrase)[:200]}"
+    return f"{path} answered {response.status_code}: {told or response.reason_phrase}"

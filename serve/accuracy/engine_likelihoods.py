@@ -116,8 +116,14 @@ def _at(logits: Float32Array, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.
 
 
 def _log_sums(logits: Float32Array) -> npt.NDArray[np.float64]:
-    """float64 [R]: log Σ exp of each row."""
+    """float64 [R]: log Σ exp of each row.
+
+    Raises:
+        ServeError: a row has no such number: what an engine makes of a text would be as good as drawn.
+    """
     most = logits.max(axis=1)
+    if not np.isfinite(most).all():
+        raise ServeError("the engine computes no numbers: its logits are NaN or infinite")
     sums = np.exp(logits - most[:, None]).sum(axis=1, dtype=np.float64)
     logs: npt.NDArray[np.float64] = most.astype(np.float64) + np.log(sums)
     return logs

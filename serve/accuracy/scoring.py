@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roundhouse.errors import ServeError
+
 from . import statistics
 from .records import Difference, Item, TaskScore
 from .suites.contract import Task
@@ -29,8 +31,27 @@ def score_of(
         note: what a reader must know.
         details: beside the value by kind of question.
         uncompared: why it is not compared with the base, where that is known already.
+
+    Raises:
+        ServeError: it came to no number that can be written down.
     """
     ordered = sorted(items, key=lambda item: item.number)
+    try:
+        return _score_of(task, ordered, seconds=seconds, note=note, details=details or {}, uncompared=uncompared)
+    except OverflowError:
+        what = "its perplexity, or how that differs from the base's, is beyond any number"
+        raise ServeError(f"the model finds the text so unlikely that {what}") from None
+
+
+def _score_of(
+    task: Task,
+    ordered: Sequence[Item],
+    *,
+    seconds: float,
+    note: str | None,
+    details: Mapping[str, float],
+    uncompared: str | None,
+) -> TaskScore:
     estimate = _estimate(task, ordered)
     parts = {part: _estimate(task, [item for item in ordered if item.part == part]).value for part in _parts(ordered)}
     compared = sum(item.base_score is not None for item in ordered)
@@ -48,7 +69,7 @@ def score_of(
         items=len(ordered),
         difference=_difference(task, ordered) if whole else None,
         uncompared=uncompared,
-        parts={**parts, **(details or {})},
+        parts={**parts, **details},
         seconds=seconds,
         note=note,
     )

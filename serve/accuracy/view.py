@@ -11,7 +11,7 @@ from rich.table import Table
 from ..history import read_header
 from .records import Difference, Evaluation, EvaluationHeader, TaskScore
 
-__all__ = ["about_evaluation", "evaluations_table", "gate_words", "parts_table", "scores_table", "value_words"]
+__all__ = ["about_evaluation", "evaluations_table", "gate_words", "parts_table", "score_words", "scores_table", "value_words"]
 
 
 def scores_table(evaluation: Evaluation) -> Table:
@@ -84,6 +84,16 @@ def gate_words(evaluation: Evaluation) -> list[str]:
     """What the gate says, and why: a line each."""
     gate = evaluation.gate
     return [f"gate ({gate.limit_points:g} points): {gate.state}", *(f"  {reason}" for reason in gate.reasons)]
+
+
+def score_words(score: TaskScore) -> str:
+    """What a task came to, in a line."""
+    told = f"{score.task}: {value_words(score, score.value)}"
+    if score.stderr is not None:
+        told += f" ± {_number(score, score.stderr)}"
+    if score.difference is not None:
+        told += f", base {value_words(score, score.difference.base)}"
+    return f"{told} ({score.items:,} items, {score.seconds:,.0f} s)"
 
 
 def value_words(score: TaskScore, value: float) -> str:

@@ -26,6 +26,8 @@ _SIZES = ((400, 800), (200, 300), (0, 1))
 """Characters of a window's lead-in and of what counts, about; the smaller ones where the largest do not fit."""
 _TOP = 64
 """Likeliest tokens that are compared one by one; all others together count as one."""
+_UNTOLD_NATS = 20.0
+"""From here on a perplexity says nothing to anybody: a token drawn from all tokens has 12."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,13 @@ class Perplexity(_ReadingTask):
         for number, tokens, _ in self._read(ground, text):
             if tokens:
                 logprob = sum(token.logprob or 0.0 for token in tokens)
-                told = f"perplexity {math.exp(-logprob / len(tokens)):.1f}"
+                told = _told(-logprob / len(tokens))
                 yield Answered(number, logprob, shortened(text.sentence(number)), told, None, tokens=len(tokens))
+
+
+def _told(nats: float) -> str:
+    """How little a sentence was expected, a token of it."""
+    return f"perplexity {math.exp(nats):.1f}" if nats < _UNTOLD_NATS else f"{nats:.0f} nats a token"
 
 
 class Agreement(_ReadingTask):
@@ -161,7 +168,7 @@ def divergence(base: Mapping[int | str, float], subject: Mapping[int | str, floa
             "one of subject and base names tokens by number and the other by text, as engines and endpoints do, "
             "so that they cannot be compared"
         )
-    named = base.keys() & subject.keys()
+    named = {token for token in base.keys() & subject.keys() if math.isfinite(base[token]) and math.isfinite(subject[token])}
     if not named:
         return None
     total = sum(math.exp(base[token]) * (base[token] - subject[token]) for token in named)

@@ -167,8 +167,8 @@ def test_calls_are_read_from_the_message(serve) -> None:
     assert answer.calls == (("get_weather", '{"city": "Oslo"}'),)
 
 
-@pytest.mark.parametrize("reply", [{}, {"choices": []}, {"choices": ["x"]}])
-def test_answers_that_are_none_are_errors(serve, reply: dict[str, Any]) -> None:
+@pytest.mark.parametrize("reply", [{}, [], "x", {"choices": []}, {"choices": ["x"]}])
+def test_answers_that_are_none_are_errors(serve, reply: Any) -> None:
     scorer = serve(lambda path, body: (200, reply))
     with pytest.raises(ServeError):
         list(scorer.generate([Prompt("a", 1)]))
@@ -184,6 +184,17 @@ def test_an_error_of_the_server_is_told_in_its_words(serve) -> None:
         list(scorer.generate([Prompt("a", 1)]))
     with pytest.raises(ServeError):
         scorer.lacks("completions")  # broken, which says nothing of what it can
+
+
+def test_a_key_that_a_server_repeats_is_not_kept(serve) -> None:
+    scorer = serve(lambda path, body: (401, {"error": {"message": f"{'x' * 190} {body['key']} is no key"}}))
+    with pytest.raises(ServeError, match="Bearer <redacted> is no key"):
+        list(scorer.generate([Prompt("a", 1)]))
+
+
+def test_a_continuation_without_a_token_is_not_the_likeliest(serve) -> None:
+    with pytest.raises(ServeError, match="no token of the continuation"):
+        list(serve(like_vllm).likelihoods([Continuation("one two", "")]))
 
 
 def test_a_busy_server_is_asked_again(serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import torch
 from roundhouse.build.reference import plain_model
 from roundhouse.build.texts import held_out_text
 from roundhouse.errors import BenchmarkStoppedError, ServeError
-from roundhouse.serve.accuracy.engine_likelihoods import encode_pair
+from roundhouse.serve.accuracy.engine_likelihoods import EngineLikelihoods, encode_pair
 from roundhouse.serve.accuracy.scorer import Continuation, Prompt
 
 TEXT = held_out_text()[:300]
@@ -178,3 +178,18 @@ def test_a_stop_ends_what_is_being_asked(open_scorer) -> None:
         list(scorer.likelihoods(PAIRS))
     with pytest.raises(BenchmarkStoppedError):
         list(scorer.generate([Prompt("Down", 8)]))
+
+
+@pytest.mark.parametrize("logit", [np.nan, np.inf, -np.inf])
+def test_logits_that_are_no_numbers_make_no_likelihood(tokenizer, logit: float) -> None:
+    class Broken:
+        def run(self, passages, reduce):
+            for number, passage in enumerate(passages):
+                rows = len(passage.tokens) - passage.first
+                yield number, reduce(number, passage.first, np.full((rows, 512), logit, np.float32))
+
+    likelihoods = EngineLikelihoods(Broken(), tokenizer, room=512)
+    with pytest.raises(ServeError, match="computes no numbers"):
+        list(likelihoods.score(PAIRS[:2]))
+    with pytest.raises(ServeError, match="computes no numbers"):
+        list(likelihoods.read([TEXT], top=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -161,6 +162,18 @@ def test_what_cannot_be_measured_keeps_nothing_else_from_it(asked) -> None:
     }
     assert [score.task for score in found.scores] == ["rh-arithmetic", "rh-needle", "rh-tools"]
     assert found.gate.state == "passed"  # what is missing is no share of right answers
+
+
+@pytest.mark.parametrize(
+    ("nats", "reason"), [(math.nan, "is no number"), (-math.inf, "is no number"), (-1e6, "beyond any number")]
+)
+def test_a_model_that_computes_no_numbers_is_not_measured(asked, nats: float, reason: str) -> None:
+    broken = FakeScorer(lambda _: "1", chance=lambda word: (nats, {word: -1.0}))
+    _, found = asked(broken, limit=3, tasks=("rh-perplexity", "rh-arithmetic"))
+    assert [score.task for score in found.scores] == ["rh-arithmetic"]
+    ((task, told),) = ((each.task, each.reason) for each in found.unmeasured)
+    assert task == "rh-perplexity"
+    assert reason in told
 
 
 def test_answers_that_were_asked_for_in_another_way_are_not_compared(asked) -> None:
