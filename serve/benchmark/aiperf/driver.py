@@ -16,10 +16,11 @@ from roundhouse.errors import ServeError
 from ...disk import writing
 from ...leftovers import own_folder
 from ..driver import Measured, PointWish
+from ..failure_words import UNREACHABLE
 from ..records import Driver
 from .configuration import KEY_VARIABLE, Endpoint, configuration, root_url
 from .conversations import write_for_aiperf
-from .failures import REFUSED, UNREACHABLE
+from .failures import REFUSED
 from .locate import Aiperf, clean_environment, find_aiperf
 from .process import run_aiperf, what_went_wrong
 from .results import Records, read_records

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from roundhouse.errors import ServeError
 
+from ..failure_words import EMPTY_ANSWER
 from ..measuring import MeasuredRequest
 from .failures import kind_of_failure
 
@@ -80,6 +82,8 @@ def _checked(record: dict[str, Any]) -> dict[str, Any]:
             raise TypeError(name)
     if not isinstance(record.setdefault("metrics", {}), dict):
         raise TypeError("metrics")
+    if not isinstance(record.get("error") or {}, dict):
+        raise TypeError("error")
     return record
 
 
@@ -97,7 +101,7 @@ def _request(record: dict[str, Any], zero: int, count_here: bool) -> MeasuredReq
     to_first, to_last = _metric(record, "time_to_first_token"), _metric(record, "request_latency")
     written = _metric(record, "output_sequence_length" if count_here else "usage_completion_tokens")
     if to_first is None or to_last is None or written == 0:
-        return MeasuredRequest("failed", began, ended, error="empty answer")
+        return MeasuredRequest("failed", began, ended, error=EMPTY_ANSWER)
     if written is None:
         return MeasuredRequest("failed", began, ended, error="unfinished answer")
     read = _metric(record, "usage_prompt_tokens")
@@ -116,4 +120,4 @@ def _request(record: dict[str, Any], zero: int, count_here: bool) -> MeasuredReq
 def _metric(record: dict[str, Any], name: str) -> float | None:
     metric = record["metrics"].get(name)
     value = metric.get("value") if isinstance(metric, dict) else None
-    return value if isinstance(value, int | float) else None
+    return value if isinstance(value, int | float) and math.isfinite(value) else None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+from ..failure_words import EMPTY_ANSWER, WORDS_OF_EXCEPTIONS
 from ..measuring import MeasuredRequest, percentiles, point_of
 from ..points import Percentiles, Point
 from ..workload import Workload
@@ -20,16 +21,6 @@ _SIGNS = ("duration", "completed", "request_throughput")
 _SINGLE = ("input_lens", "output_lens", "ttfts", "latencies", "start_times", "errors")
 """Lists with a value for each request, of which a detailed file has all; ``itls`` hold gaps of chunks, not of tokens."""
 _PHRASES = {status.phrase.lower(): status.value for status in HTTPStatus}
-_KINDS = {
-    "TimeoutError": "timeout",
-    "ServerTimeoutError": "timeout",
-    "SocketTimeoutError": "timeout",
-    "ClientConnectorError": "unreachable",
-    "ClientPayloadError": "disconnected",
-    "ServerDisconnectedError": "disconnected",
-    "ClientOSError": "disconnected",
-    "ConnectionResetError": "disconnected",
-}
 
 
 def is_vllm(document: Document) -> bool:
@@ -95,7 +86,7 @@ def _request(read: int, written: int, to_first: float, whole: float, began: floa
     if error:
         return MeasuredRequest("failed", began, began + whole, error=_kind(error))
     if not written or not to_first:
-        return MeasuredRequest("failed", began, began + whole, error="empty answer")
+        return MeasuredRequest("failed", began, began + whole, error=EMPTY_ANSWER)
     return MeasuredRequest("completed", began, began + whole, began + to_first, read, written)
 
 
@@ -106,7 +97,7 @@ def _kind(error: str) -> str:
     if status is not None:
         return f"http {status}"
     named = re.match(r"(?:[\w]+\.)*(?P<name>\w*(?:Error|Exception|Timeout))\b", last)
-    return _KINDS.get(named["name"], named["name"]) if named else "error"
+    return WORDS_OF_EXCEPTIONS.get(named["name"], named["name"]) if named else "error"
 
 
 def _from_summary(document: Document, concurrency: int, began_at: datetime) -> Point:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.benchmark.aiperf.failures import _KINDS, kind_of_failure
+from roundhouse.serve.benchmark.aiperf.failures import kind_of_failure
 from roundhouse.serve.benchmark.aiperf.results import Records, read_records
+from roundhouse.serve.benchmark.failure_words import WORDS_OF_EXCEPTIONS
 from roundhouse.serve.benchmark.measuring import point_of
 
 DATA = Path(__file__).parent / "data"
@@ -93,6 +94,11 @@ def test_no_tokens_are_no_answer() -> None:
         ({"message": "x"}, "unknown"),
     ],
 )
+def test_a_metric_that_is_no_number_is_none() -> None:
+    (request,) = Records([answered(usage_completion_tokens=4, usage_prompt_tokens=math.nan)]).requests(count_here=False)
+    assert (request.outcome, request.input_tokens) == ("completed", 0)
+
+
 def test_kinds_of_failures_have_short_stable_names(error: dict[str, Any], kind: str) -> None:
     assert kind_of_failure(error) == kind
 
@@ -100,7 +106,13 @@ def test_kinds_of_failures_have_short_stable_names(error: dict[str, Any], kind: 
 def test_a_missing_file_and_one_of_something_else_are_named(tmp_path: Path) -> None:
     with pytest.raises(ServeError, match=r"nothing\.jsonl cannot be read"):
         read_records(tmp_path / "nothing.jsonl")
-    for content in ("{", "[]", '{"metadata": {"request_start_ns": "1"}}', json.dumps({"metadata": {}})):
+    for content in (
+        "{",
+        "[]",
+        '{"metadata": {"request_start_ns": "1"}}',
+        json.dumps({"metadata": {}}),
+        json.dumps(record() | {"error": "x"}),
+    ):
         (tmp_path / "wrong.jsonl").write_text(content, encoding="utf-8")
         with pytest.raises(ServeError, match=r"wrong.jsonl is not aiperf's records"):
             read_records(tmp_path / "wrong.jsonl")
@@ -108,4 +120,4 @@ def test_a_missing_file_and_one_of_something_else_are_named(tmp_path: Path) -> N
 
 def test_the_documentation_names_every_kind() -> None:
     text = (Path(__file__).parents[4] / "docs" / "load.md").read_text(encoding="utf-8")
-    assert [kind for kind in {*_KINDS.values(), "unfinished answer"} if f"| `{kind}` |" not in text] == []
+    assert [kind for kind in {*WORDS_OF_EXCEPTIONS.values(), "unfinished answer"} if f"| `{kind}` |" not in text] == []
