@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 from roundhouse.errors import ServeError
 
-__all__ = ["writing"]
+__all__ = ["write_whole", "writing"]
 
 
 @contextlib.contextmanager
@@ -28,3 +30,21 @@ def writing(what: str, folder: Path, *, variable: str = "TMPDIR") -> Iterator[No
     except OSError as error:
         message = f"{what} cannot be written to {folder}: {error.strerror or error}"
         raise ServeError(message, hint=f"Free disk space, or set {variable} to another folder.") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that others see whole or not at all; until then they see what was there before.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    making = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with making.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        making.replace(path)
+    except BaseException:
+        making.unlink(missing_ok=True)
+        raise

@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..measurement.endpoints import LONGEST_TIMEOUT_S
 from ..settings import Overrides
 from .gate import DEFAULT_POINTS
 
@@ -15,7 +16,7 @@ __all__ = ["EvaluationWish"]
 class EvaluationWish(BaseModel):
     """What to ask whom, and what to compare it with."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     engine: str | None = None
     """Folder, id or name of an engine of this home; it is loaded for the time of the evaluation."""
@@ -39,11 +40,11 @@ class EvaluationWish(BaseModel):
     """Items of each task at most; of a task of many subjects, spread over these, and one of each at least."""
     data: str | None = None
     """Folder with data sets of the public tasks; None takes them from the hub."""
-    gate_points: float = Field(default=DEFAULT_POINTS, ge=0)
+    gate_points: float = Field(default=DEFAULT_POINTS, ge=0, le=100)
     seed: int = Field(default=0, ge=0)
     overrides: Overrides = Overrides()
     """Of the engine's recipe, and of the base's where that is an engine."""
-    request_timeout_s: float = Field(default=600.0, gt=0)
+    request_timeout_s: float = Field(default=600.0, gt=0, le=LONGEST_TIMEOUT_S)
 
     @model_validator(mode="after")
     def _one_subject(self) -> Self:

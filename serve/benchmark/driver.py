@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ..measurement.endpoints import LONGEST_TIMEOUT_S
 from ..settings import Overrides
 from .measuring import MeasuredRequest
 from .points import TokensFrom
@@ -38,7 +39,7 @@ def _usual_seed(fields: dict[str, Any]) -> int:
 class BenchmarkWish(BaseModel):
     """What to measure. A job's payload holds it, and the command line makes one of its options."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     engine: str | None = None
     """Folder, id or name of an engine of this home; served for the time of the benchmark unless ``url`` says where it is."""
@@ -62,7 +63,7 @@ class BenchmarkWish(BaseModel):
     """Prompt lengths at which prefill is measured apart."""
     seed: int = Field(default_factory=_usual_seed)
     """Of prompts and lengths; see :func:`usual_seed`."""
-    request_timeout_s: float = Field(default=600.0, gt=0)
+    request_timeout_s: float = Field(default=600.0, gt=0, le=LONGEST_TIMEOUT_S)
     overrides: Overrides = Overrides()
     """Of the engine's recipe, where it is served for the benchmark; where ``url`` says where it is, what it is served with."""
 

@@ -32,6 +32,6 @@ def _difference(subject: Subject, subjects: Sequence[Subject], index: int) -> st
 def _plain(settings: dict[str, Any] | None) -> dict[str, Any]:
     """Settings in words: of the KV budget only its size."""
     flat = {key: value for key, value in (settings or {}).items() if not isinstance(value, dict)}
-    if settings and (kv := settings.get("kv")):
-        flat["kv_cache_tokens"] = kv["tokens"]
+    if settings and (tokens := (settings.get("kv") or {}).get("tokens")) is not None:
+        flat["kv_cache_tokens"] = tokens
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in flat.items()}

@@ -175,12 +175,13 @@ class LoopDriver:
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
         """Sort what the process says, in a thread of its own."""
         decode = msgspec.json.Decoder(FromLoop).decode
-        for line in process.stdout or ():
-            message = decode(line)
-            if isinstance(message, Told):
-                self._samples.append(Sample.model_validate(message.sample))
-            else:
-                self._answers.put(message)
+        with contextlib.suppress(msgspec.DecodeError):  # half a message, of one that was killed while it said it
+            for line in process.stdout or ():
+                message = decode(line)
+                if isinstance(message, Told):
+                    self._samples.append(Sample.model_validate(message.sample))
+                else:
+                    self._answers.put(message)
         self._answers.put(None)
 
     def _overhear(self, process: subprocess.Popen[bytes]) -> None:

@@ -159,8 +159,8 @@ class PrefillPoint(Record):
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Tokens that prompts really had, over the median time to the first token; None when no prompt was answered."""
-        return None if self.ttft is None else (self.measured_tokens or self.input_tokens) / self.ttft.p50
+        """Tokens that prompts really had, over the median time to the first token; None without such a time."""
+        return (self.measured_tokens or self.input_tokens) / self.ttft.p50 if self.ttft and self.ttft.p50 > 0 else None
 
     @property
     def failures(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,6 +12,7 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at, pr
 from roundhouse.build.terminal import answer_console
 from roundhouse.errors import UsageError
 
+from ..disk import write_whole
 from ..history.reader import RecordState
 from .comparing_command import compare_runs
 from .finding import RunArgument, RunsArgument, find_run
@@ -93,6 +95,9 @@ def check_run(
     """
     from roundhouse.build.extras import require_extra
 
+    for option, value in (("--alpha", alpha), ("--tolerance", tolerance)):
+        if not math.isfinite(value):  # nothing would be above it, and everything pass
+            raise UsageError(f"{option} {value} is no number that something can be compared with")
     require_extra("serve", only=("numpy", "scipy"))
     from .checking import check
 
@@ -120,13 +125,23 @@ def export_runs(
     store = _store(home)
     content = export([find_run(store, run) for run in dict.fromkeys(runs)], format_)
     if output is not None:
-        output.write_bytes(content)
+        _write(output.expanduser(), content)
         answer_console().print(f"Wrote {output}: {len(content):,} bytes", markup=False)
         return
     stream = typer.get_binary_stream("stdout")
     if format_ == "parquet" and stream.isatty():
         raise UsageError("Parquet is nothing for a terminal", hint="Say where it goes: -o FILE.parquet")
     stream.write(content)
+
+
+def _write(output: Path, content: bytes) -> None:
+    try:
+        if output.exists() and not output.is_file():  # a pipe, say
+            output.write_bytes(content)
+        else:
+            write_whole(output.resolve(), content)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror or error}", hint="Name another file with -o.") from None
 
 
 def import_runs(

@@ -18,7 +18,7 @@ class Workload(BaseModel):
     Every length is in tokens. Answers have exactly the length that was asked for, whatever they say.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     name: str = "fixed"
     kind: Literal["synthetic", "conversations"] = "synthetic"
@@ -34,7 +34,7 @@ class Workload(BaseModel):
     """How many such beginnings there are."""
     cancel_share: float = Field(default=0.0, ge=0, lt=1)
     """Which part of the requests is cancelled by the client."""
-    cancel_after_s: float = Field(default=1.0, gt=0)
+    cancel_after_s: float = Field(default=1.0, gt=0, le=86_400)
     """Seconds after which these are cancelled."""
     requests_each: int = Field(default=4, ge=1)
     """Requests of a point, as a multiple of its concurrency."""

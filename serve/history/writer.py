@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from roundhouse.errors import BenchmarkStoppedError, ServeError
 
-from ..disk import writing
+from ..disk import write_whole, writing
 from .raw import RawFiles
 from .reader import END, HEADER, LOCK, EndState, RecordEnd
 
@@ -46,7 +46,7 @@ class RecordWriter:
             try:
                 self._lock = os.open(making / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 fcntl.flock(self._lock, fcntl.LOCK_EX)  # before anybody can see the folder, or take it for a leftover
-                _write_whole(making / HEADER, header)
+                write_whole(making / HEADER, _json(header))
                 making.rename(folder)
             except BaseException:
                 self.close()
@@ -100,7 +100,8 @@ class RecordWriter:
         """
         if not (self.folder / END).exists():
             with writing("a record", self.folder, variable="ROUNDHOUSE_HOME"):
-                _write_whole(self.folder / END, RecordEnd(state=state, at=at or datetime.now(UTC), problem=problem))
+                end = RecordEnd(state=state, at=at or datetime.now(UTC), problem=problem)
+                write_whole(self.folder / END, _json(end))
 
     def close(self) -> None:
         """Let go of it. Without :meth:`end` it counts as interrupted. May be called twice."""
@@ -122,11 +123,5 @@ def _append(descriptor: int, data: bytes) -> None:
         raise
 
 
-def _write_whole(path: Path, content: BaseModel) -> None:
-    """Write a file that others see whole or not at all."""
-    making = path.with_name(f".{path.name}.new")
-    with making.open("w", encoding="utf-8") as file:
-        file.write(content.model_dump_json(indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    making.rename(path)
+def _json(content: BaseModel) -> bytes:
+    return content.model_dump_json(indent=1).encode()

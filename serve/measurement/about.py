@@ -12,6 +12,8 @@ from ..history.record import Record
 
 __all__ = ["Environment", "Subject"]
 
+_PARTS = ("recipe", "plan", "versions")
+"""Objects within a manifest."""
 _TEXTS = ("name", "model", "target", "role", "weights", "kv_cache", "guard")
 """Keys of a recipe that histories sort and filter by."""
 
@@ -37,11 +39,14 @@ class Subject(Record):
     @model_validator(mode="after")
     def _is_readable(self) -> Self:
         """What is looked at in a manifest and in settings has the type that it must have."""
-        recipe = (self.manifest or {}).get("recipe", {})
-        if not isinstance(recipe, dict):
-            raise ValueError("manifest: its recipe is none")
+        manifest = self.manifest or {}
+        for part in _PARTS:
+            if not isinstance(manifest.get(part, {}), dict):
+                raise ValueError(f"manifest: {part} is no object")
+        if not isinstance(manifest.get("plan", {}).get("recipe", {}), dict):
+            raise ValueError("manifest: the recipe of its plan is no object")
         for key in _TEXTS:
-            if not isinstance(recipe.get(key), str | None):
+            if not isinstance(self.recipe.get(key), str | None):
                 raise ValueError(f"manifest: {key} of its recipe is no text")
         kv = (self.settings or {}).get("kv") or {}
         if not isinstance(kv, dict) or not isinstance(kv.get("tokens"), int | None):

@@ -8,8 +8,20 @@ from urllib.parse import SplitResult, urlsplit
 
 from roundhouse.errors import UsageError
 
-__all__ = ["api_key", "base_url", "host_of", "is_here", "metrics_url", "model_at", "port_of", "require_metrics"]
+__all__ = [
+    "LONGEST_TIMEOUT_S",
+    "api_key",
+    "base_url",
+    "host_of",
+    "is_here",
+    "metrics_url",
+    "model_at",
+    "port_of",
+    "require_metrics",
+]
 
+LONGEST_TIMEOUT_S = 86_400.0
+"""That a request may be given: a day."""
 _TIMEOUT_S = 10.0
 _DENIED = (401, 403)
 

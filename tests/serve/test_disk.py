@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.disk import writing
+from roundhouse.serve.disk import write_whole, writing
 
 
 def test_a_file_that_cannot_be_written_is_named_with_a_way_out(tmp_path: Path) -> None:
@@ -18,3 +18,18 @@ def test_a_file_that_cannot_be_written_is_named_with_a_way_out(tmp_path: Path) -
 def test_other_errors_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mine"), writing("the list", tmp_path):
         raise ValueError("mine")
+
+
+def test_a_file_is_whole_or_as_it_was_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "list"
+    write_whole(path, b"one")
+    assert path.read_bytes() == b"one"
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, b"one, two")
+    assert [each.name for each in tmp_path.iterdir()] == ["list"]
+    assert path.read_bytes() == b"one"

@@ -187,6 +187,15 @@ def test_a_wish_that_does_not_fit_names_the_option() -> None:
         wish_of("demo", tasks=None, overrides={"kv_cache_tokens": 0})
 
 
+@pytest.mark.parametrize("option", ["--gate", "--timeout"])
+@pytest.mark.parametrize("value", ["inf", "nan", "100000"])
+def test_what_is_no_number_is_refused(tmp_path: Path, heard: Heard, option: str, value: str) -> None:
+    result = invoke(URL, option, value, "--home", str(tmp_path))
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.message.startswith(f"{option} {float(value)}: Input should be ")
+    assert heard.wishes == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -249,7 +258,7 @@ VALUES = st.fixed_dictionaries(
         "data": st.sampled_from([None, "/sets", "/my sets"]),
         "gate_points": st.floats(0, 50),
         "seed": st.integers(0, 99),
-        "request_timeout_s": st.floats(0.1, 1e6),
+        "request_timeout_s": st.floats(0.1, 86_400),
     }
 )
 OVERRIDES = st.builds(

@@ -29,3 +29,8 @@ def test_what_does_not_differ_is_numbered() -> None:
     both = [subject("a", guard="off"), subject("a", guard="off"), subject("a", guard="tags")]
     assert labels_of(both) == ["a (guard=off, 1)", "a (guard=off, 2)", "a (guard=tags)"]
     assert labels_of([subject("a"), subject("a")]) == ["a (1)", "a (2)"]
+
+
+def test_settings_of_elsewhere_may_say_less() -> None:
+    both = [subject("a", guard="off", kv=None), subject("a", guard="tags", kv={})]
+    assert labels_of(both) == ["a (guard=off)", "a (guard=tags)"]

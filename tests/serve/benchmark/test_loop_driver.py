@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,13 @@ def test_a_process_that_dies_is_said_with_its_last_words(tiny_engine: Engine) ->
         os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(ServeError, match="the engine's process ended"):
             driver.measure(point(), threading.Event())
+
+
+def test_one_that_is_killed_in_the_middle_of_a_message_is_not_waited_for(tiny_engine: Engine) -> None:
+    driver = LoopDriver(tiny_engine, settings_of(tiny_engine))
+    driver._command = [sys.executable, "-c", """print('{"type":"ready"}'); print('{"type":"done","requ', end="")"""]
+    with driver, pytest.raises(ServeError, match="the engine's process ended"):
+        driver.measure(point(), threading.Event())
 
 
 def test_an_engine_that_cannot_be_loaded_says_why(tiny_engine: Engine, tmp_path: Path) -> None:

@@ -171,3 +171,22 @@ def test_removing_says_what_goes_and_deletes_the_folder(home: Path) -> None:
     assert (home / "benchmarks" / OLD).is_dir()
     assert answer("remove", OLD, "--yes", home=home) == {"removed": [OLD]}
     assert not (home / "benchmarks" / OLD).exists()
+
+
+@pytest.mark.parametrize(("option", "value"), [("--alpha", "nan"), ("--tolerance", "nan"), ("--tolerance", "inf")])
+def test_a_check_against_no_number_is_refused_and_does_not_pass(home: Path, option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"{option} {value} is no number"):
+        bench("check", NEW, "--baseline", OLD, option, value, home=home)
+
+
+def test_an_export_that_cannot_be_written_is_said_and_leaves_what_was_there(home: Path, tmp_path: Path) -> None:
+    for place in (tmp_path / "nowhere" / "runs.json", tmp_path):
+        with pytest.raises(UsageError, match=f"{place} cannot be written: "):
+            bench("export", OLD, "-o", str(place), home=home)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "runs.csv").write_text("before")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "runs.csv")
+    bench("export", OLD, "--format", "csv", "-o", str(tmp_path / "link.csv"), home=home)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real" / "runs.csv").read_text().startswith("schema_version,")
+    assert [each.name for each in (tmp_path / "real").iterdir()] == ["runs.csv"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,6 +82,11 @@ def test_no_tokens_are_no_answer() -> None:
     assert [(each.outcome, each.error) for each in requests] == [("failed", "empty answer")] * 2
 
 
+def test_a_metric_that_is_no_number_is_none() -> None:
+    (request,) = Records([answered(usage_completion_tokens=4, usage_prompt_tokens=math.nan)]).requests(count_here=False)
+    assert (request.outcome, request.input_tokens) == ("completed", 0)
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -94,11 +100,6 @@ def test_no_tokens_are_no_answer() -> None:
         ({"message": "x"}, "unknown"),
     ],
 )
-def test_a_metric_that_is_no_number_is_none() -> None:
-    (request,) = Records([answered(usage_completion_tokens=4, usage_prompt_tokens=math.nan)]).requests(count_here=False)
-    assert (request.outcome, request.input_tokens) == ("completed", 0)
-
-
 def test_kinds_of_failures_have_short_stable_names(error: dict[str, Any], kind: str) -> None:
     assert kind_of_failure(error) == kind
 
