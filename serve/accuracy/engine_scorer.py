@@ -51,13 +51,14 @@ class EngineScorer:
         from ..runtimes import create_runtime
 
         self._stopping = stopping
-        self._stack = ExitStack()
-        self._stack.enter_context(engine.held())
-        runtime = create_runtime(engine, settings)
+        with ExitStack() as stack:  # what cannot be loaded is not held
+            stack.enter_context(engine.held())
+            runtime = create_runtime(engine, settings)
+            self._tokenizer = load_tokenizer(engine.checkpoint)
+            self._template = load_chat_template(engine.checkpoint, chat=engine.manifest.chat)
+            self._stack = stack.pop_all()
         self._settings = settings
         self._vocab = engine.manifest.plan.shape.vocab
-        self._tokenizer = load_tokenizer(engine.checkpoint)
-        self._template = load_chat_template(engine.checkpoint, chat=engine.manifest.chat)
         integrity = create_integrity(settings, runtime.page_bytes)
         pool = PagePool(settings.kv.pages, integrity.tracker)
         self._loop = EngineLoop(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -34,19 +37,41 @@ def install_aiperf(home: Home, say: Callable[[str], None]) -> Aiperf:
         ServeError: it cannot be written.
     """
     folder = environment_folder(home)
-    if not (folder / "bin" / "aiperf").is_file():
-        say(f"Installing aiperf {PINNED} with what it needs into {folder}: about 0.5 GB, in a few minutes.")
-        _make(folder, say)
+    if not _is_there(folder):
+        with _alone(folder, say):
+            if not _is_there(folder):
+                say(f"Installing aiperf {PINNED} with what it needs into {folder}: about 0.5 GB, in a few minutes.")
+                _make(folder, say)
     aiperf = find_aiperf(home)
     say(f"aiperf {aiperf.version} is at {aiperf.executable}.")
     return aiperf
+
+
+def _is_there(folder: Path) -> bool:
+    return (folder / "bin" / "aiperf").is_file()
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """While nobody else makes this environment: each would remove what the other has made so far."""
+    with writing("aiperf's environment", folder.parent, variable="ROUNDHOUSE_HOME"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder.with_name(f".{folder.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another set-up installs aiperf there: waiting for it.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _make(folder: Path, say: Callable[[str], None]) -> None:
     """Make the environment under another name, and give it its own when it is whole."""
     making = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.new")
     with writing("aiperf's environment", folder.parent, variable="ROUNDHOUSE_HOME"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
         for left in folder.parent.glob(f".{folder.name}.*.new"):
             shutil.rmtree(left, ignore_errors=True)
     try:

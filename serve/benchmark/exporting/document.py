@@ -63,6 +63,8 @@ def read_export(path: Path) -> list[Benchmark]:
     for run in document.runs:
         if not _ID.fullmatch(run.id):
             raise UsageError(f"{path}: {run.id!r} is not the id of a run")
+    if len({run.id for run in document.runs}) < len(document.runs):
+        raise UsageError(f"{path}: a run is there twice", hint="Export each run once.")
     return list(document.runs)
 
 

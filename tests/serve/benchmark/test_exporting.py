@@ -94,6 +94,15 @@ def test_what_is_no_export_is_refused(tmp_path: Path, content: str, words: str) 
     assert not is_export(tmp_path / "missing.json")
 
 
+def test_a_file_with_a_run_twice_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(export([made_benchmark(), made_benchmark(id_="b" * 12), made_benchmark()], "json"))
+    store = BenchmarkStore(Home(tmp_path / "home"))
+    with pytest.raises(UsageError, match="a run is there twice"):
+        store_runs(store, path)
+    assert list(store) == []
+
+
 def test_an_id_that_is_a_path_gets_nowhere(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(export([made_benchmark(id_="../../evil")], "json"))

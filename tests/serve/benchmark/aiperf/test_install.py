@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 import zipfile
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -40,6 +42,11 @@ def wheel(folder: Path) -> Path:
     return path
 
 
+def visible(folder: Path) -> list[str]:
+    """What lies there, but the lock."""
+    return [path.name for path in folder.iterdir() if path.suffix != ".lock"]
+
+
 def test_it_is_installed_once_and_runs_from_its_own_place(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text(f"{wheel(tmp_path)}\n", encoding="utf-8")
@@ -50,7 +57,7 @@ def test_it_is_installed_once_and_runs_from_its_own_place(home: Home, tmp_path: 
     assert aiperf.executable == environment_folder(home) / "bin" / "aiperf"
     assert aiperf.version == PINNED
     assert "about 0.5 GB" in said[0]
-    assert [path.name for path in environment_folder(home).parent.iterdir()] == [f"aiperf-{PINNED}"]
+    assert visible(environment_folder(home).parent) == [f"aiperf-{PINNED}"]
     assert len(said) == 2, "what pip says of each package is nobody's business"
     again: list[str] = []
     assert install_aiperf(home, again.append) == aiperf
@@ -61,7 +68,36 @@ def test_one_that_fails_leaves_nothing_and_says_why(home: Home) -> None:
     with pytest.raises(SetupError, match="aiperf could not be installed: Could not find a version") as caught:
         install_aiperf(home, lambda line: None)
     assert "PIP_INDEX_URL" in str(caught.value.hint)
-    assert list(environment_folder(home).parent.iterdir()) == []
+    assert visible(environment_folder(home).parent) == []
+
+
+def test_two_at_once_install_it_once(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Path] = []
+    both = threading.Barrier(2)
+    waits = threading.Event()
+
+    def make(folder: Path, say: Callable[[str], None]) -> None:
+        made.append(folder)
+        assert waits.wait(60), "the other one has to hear that it waits"
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin" / "aiperf").write_text(f"#!/bin/sh\necho {PINNED}\n")
+        (folder / "bin" / "aiperf").chmod(0o755)
+
+    def hear(line: str) -> None:
+        if "waiting for it" in line:
+            waits.set()
+
+    def set_up() -> None:
+        both.wait(60)
+        install_aiperf(home, hear)
+
+    monkeypatch.setattr(install, "_make", make)
+    threads = [threading.Thread(target=set_up) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert made == [environment_folder(home)]
 
 
 def test_everything_that_is_installed_is_pinned() -> None:
