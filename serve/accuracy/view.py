@@ -11,7 +11,7 @@ from rich.table import Table
 from ..history import read_header
 from .records import Difference, Evaluation, EvaluationHeader, TaskScore
 
-__all__ = ["about_evaluation", "evaluations_table", "gate_words", "parts_table", "score_words", "scores_table", "value_words"]
+__all__ = ["about_evaluation", "evaluations_table", "gate_words", "parts_table", "score_words", "scores_table"]
 
 
 def scores_table(evaluation: Evaluation) -> Table:
@@ -24,9 +24,9 @@ def scores_table(evaluation: Evaluation) -> Table:
         difference = score.difference
         table.add_row(
             score.task,
-            value_words(score, score.value),
+            _value_words(score, score.value),
             "-" if score.stderr is None else _number(score, score.stderr),
-            "-" if difference is None else value_words(score, difference.base),
+            "-" if difference is None else _value_words(score, difference.base),
             "-" if difference is None else _signed(score, difference.value),
             "-" if difference is None else _interval(score, difference),
             f"{score.items:,}",
@@ -45,7 +45,7 @@ def parts_table(scores: Sequence[TaskScore]) -> Table:
     table.add_column("value", justify="right")
     for score in scores:
         for part, value in score.parts.items():
-            told = f"{value:.4f} nats a token, at least" if part == "KL" else value_words(score, value)
+            told = f"{value:.4f} nats a token, at least" if part == "KL" else _value_words(score, value)
             table.add_row(score.task, part, told)
     return table
 
@@ -88,15 +88,15 @@ def gate_words(evaluation: Evaluation) -> list[str]:
 
 def score_words(score: TaskScore) -> str:
     """What a task came to, in a line."""
-    told = f"{score.task}: {value_words(score, score.value)}"
+    told = f"{score.task}: {_value_words(score, score.value)}"
     if score.stderr is not None:
         told += f" ± {_number(score, score.stderr)}"
     if score.difference is not None:
-        told += f", base {value_words(score, score.difference.base)}"
+        told += f", base {_value_words(score, score.difference.base)}"
     return f"{told} ({score.items:,} items, {score.seconds:,.0f} s)"
 
 
-def value_words(score: TaskScore, value: float) -> str:
+def _value_words(score: TaskScore, value: float) -> str:
     """A value as people read it: shares in percent."""
     return f"{_number(score, value)} %" if _is_percent(score) else _number(score, value)
 

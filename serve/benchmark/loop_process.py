@@ -29,12 +29,12 @@ from .loop_messages import Broken, Done, FromLoop, Measure, Ready, Stop, Told, T
 if TYPE_CHECKING:
     from ..engine.loop import EngineLoop
 
-__all__ = ["LoopServer", "main"]
+__all__ = ["main"]
 
 _TOLD_EVERY_S = 0.1
 
 
-class LoopServer:
+class _LoopServer:
     """Measures points on an engine loop, one after another.
 
     Args:
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> int:
         with engine.held():  # while this process lives, nobody removes the engine
             from ..runtimes import create_loop
 
-            server = LoopServer(create_loop(engine, settings), engine, settings, send, stop)
+            server = _LoopServer(create_loop(engine, settings), engine, settings, send, stop)
             server.tell()
             send(Ready())
             while True:

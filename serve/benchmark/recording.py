@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import Counter
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from roundhouse.errors import ServeError
 
 from ..history import RecordWriter
+from ..measurement.draws import draw
 from ..measurement.watcher import Watcher
 from .counts import engine_counts
 from .driver import BenchmarkWish, Measured, PointWish
@@ -23,17 +23,12 @@ from .subjects import OpenSubject
 from .watch import Watch
 from .workload import Workload
 
-__all__ = ["PREFILL_REQUESTS", "Run", "seed_of"]
+__all__ = ["Run"]
 
-PREFILL_REQUESTS = 3
+_PREFILL_REQUESTS = 3
 """Prompts of one length in one repeat."""
 _WARM_REQUESTS = 4
 _WARM_TOKENS = 4
-
-
-def seed_of(seed: int, *purpose: object) -> int:
-    """31 bits that depend on the wish's seed and on what is measured, and not on who is measured."""
-    return random.Random(":".join(map(str, (seed, *purpose)))).getrandbits(31)
 
 
 class Run:
@@ -66,7 +61,7 @@ class Run:
         short = self.wish.workload.model_copy(update={"cancel_share": 0.0, "output_spread": 0})
         short = short.model_copy(update={"output_tokens": min(_WARM_TOKENS, short.output_tokens)})
         concurrency = min(max(self.wish.concurrencies), _WARM_REQUESTS)
-        measured = self._measure(short, concurrency, concurrency, seed_of(self.wish.seed, "warm-up"), stop)
+        measured = self._measure(short, concurrency, concurrency, self._seed("warm-up"), stop)
         if not any(each.outcome == "completed" for each in measured.requests):
             kinds = Counter(each.error or "unknown" for each in measured.requests)
             told = ", ".join(f"{count}× {kind}" for kind, count in kinds.items()) or "nothing was sent"
@@ -80,7 +75,7 @@ class Run:
             BenchmarkStoppedError: ``stop`` was set.
         """
         workload = self.wish.workload
-        seed = seed_of(self.wish.seed, concurrency, repeat)
+        seed = self._seed(concurrency, repeat)
         began_at = datetime.now(UTC)
         with self._watched(f"{concurrency} at once, repeat {repeat + 1}") as watch:
             measured = self._measure(workload, concurrency, workload.requests(concurrency), seed, stop)
@@ -111,10 +106,10 @@ class Run:
             BenchmarkStoppedError: ``stop`` was set.
         """
         workload = Workload(name="prefill", input_tokens=length, output_tokens=1)
-        seed = seed_of(self.wish.seed, "prefill", length, repeat)
+        seed = self._seed("prefill", length, repeat)
         began_at = datetime.now(UTC)
         with self._watched(f"prefill of {length}, repeat {repeat + 1}") as watch:
-            measured = self._measure(workload, 1, PREFILL_REQUESTS, seed, stop)
+            measured = self._measure(workload, 1, _PREFILL_REQUESTS, seed, stop)
         try:
             point = prefill_point_of(
                 measured.requests,
@@ -142,6 +137,10 @@ class Run:
             timeout_s=self.wish.request_timeout_s,
         )
         return self.subject.driver.measure(wish, stop)
+
+    def _seed(self, *purpose: object) -> int:
+        """31 bits that depend on the wish's seed and on what is measured, and not on who is measured."""
+        return draw(self.wish.seed, *purpose).getrandbits(31)
 
     def _watched(self, stage: str) -> Watch:
         self._watcher.stage("measure", f"{self.name}: {stage}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["NO_GPUS", "GpuReading", "Gpus", "NvmlGpus", "find_gpus"]
+__all__ = ["NO_GPUS", "GpuReading", "Gpus", "find_gpus"]
 
 _Value = TypeVar("_Value")
 
@@ -48,7 +48,7 @@ class _NoGpus:
 NO_GPUS: Gpus = _NoGpus()
 
 
-class NvmlGpus:
+class _NvmlGpus:
     """The GPUs that NVML knows.
 
     Args:
@@ -93,7 +93,7 @@ def find_gpus(nvml: Any = None) -> Gpus:
             return NO_GPUS
     with contextlib.suppress(nvml.NVMLError):
         nvml.nvmlInit()
-        return NvmlGpus(nvml)
+        return _NvmlGpus(nvml)
     return NO_GPUS
 
 

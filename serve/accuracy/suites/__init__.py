@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic
 from .calls import Calls
-from .contract import Answered, Ground, Task
+from .contract import Task
 from .needle import Needle
 from .reading import Agreement, Perplexity
 
-__all__ = ["SHIPPED", "Answered", "Ground", "Task"]
+__all__ = ["SHIPPED"]
 
 SHIPPED: dict[str, Task] = {task.name: task for task in (Perplexity(), Agreement(), Arithmetic(), Needle(), Calls())}
 """By name, in the order in which they run."""

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...measurement.draws import draw
 from ..records import Suite
 from ..scorer import Need, Prompt, Scorer
-from .contract import Answered, Ground, draw, shortened
+from .contract import Answered, Ground, shortened
 
 __all__ = ["LEVELS", "Arithmetic", "problem"]
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .contract import draw
+from ...measurement.draws import draw
 
 __all__ = ["TOOLS", "CallCase", "call_case"]
 

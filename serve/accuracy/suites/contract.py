@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 from ..records import Suite
 from ..scorer import Need, Scorer
 
-__all__ = ["DETAILS", "DOUBT", "Answered", "Ground", "Task", "draw", "shortened"]
+__all__ = ["DETAILS", "DOUBT", "Answered", "Ground", "Task", "shortened"]
 
 DETAILS, DOUBT = "details", "doubt"
 """What a task leaves in its ground's memory once it is asked: numbers beside its value, and what a reader must know of them."""
@@ -86,11 +85,6 @@ class Task(Protocol):
     def note(self, ground: Ground) -> str:
         """How it asks, in a few words; only answers to what was asked alike are compared."""
         ...
-
-
-def draw(seed: int, *purpose: object) -> random.Random:
-    """Random numbers that depend on nothing but the seed and what they are for."""
-    return random.Random(":".join(map(str, (seed, *purpose))))
 
 
 def shortened(text: str) -> str:

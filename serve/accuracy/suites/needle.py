@@ -9,9 +9,10 @@ from typing import Any
 
 from roundhouse.build.texts import held_out_text
 
+from ...measurement.draws import draw
 from ..records import Suite
 from ..scorer import Need, Prompt, Scorer
-from .contract import Answered, Ground, draw, shortened
+from .contract import Answered, Ground, shortened
 
 __all__ = ["LENGTHS", "Needle", "haystack"]
 

@@ -14,31 +14,31 @@ from roundhouse.errors import UsageError
 from ..records import Benchmark
 from ..store import POINTS, PREFILL, BenchmarkStore
 
-__all__ = ["EXPORT_SCHEMA", "ExportDocument", "is_export", "json_of", "read_export", "store_runs"]
+__all__ = ["is_export", "json_of", "read_export", "store_runs"]
 
-EXPORT_SCHEMA: Literal["roundhouse.benchmarks/1"] = "roundhouse.benchmarks/1"
+_SCHEMA: Literal["roundhouse.benchmarks/1"] = "roundhouse.benchmarks/1"
 _ID = re.compile(r"[0-9a-f]{12}")
 
 
-class ExportDocument(BaseModel):
+class _Document(BaseModel):
     """A file of runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
-    schema_: Literal["roundhouse.benchmarks/1"] = Field(default=EXPORT_SCHEMA, alias="schema")
+    schema_: Literal["roundhouse.benchmarks/1"] = Field(default=_SCHEMA, alias="schema")
     runs: tuple[Benchmark, ...]
 
 
 def json_of(runs: Sequence[Benchmark]) -> str:
     """Runs as one JSON document."""
-    return ExportDocument(runs=tuple(runs)).model_dump_json(indent=1) + "\n"
+    return _Document(runs=tuple(runs)).model_dump_json(indent=1) + "\n"
 
 
 def is_export(path: Path) -> bool:
     """Whether a file says that it is one of ours; false also where it cannot be read."""
     try:
         with path.open("rb") as file:
-            return EXPORT_SCHEMA.rpartition("/")[0].encode() in file.read(200)
+            return _SCHEMA.rpartition("/")[0].encode() in file.read(200)
     except OSError:
         return False
 
@@ -50,14 +50,14 @@ def read_export(path: Path) -> list[Benchmark]:
         UsageError: it cannot be read, or is not what `bench export --format json` writes.
     """
     try:
-        document = ExportDocument.model_validate_json(path.read_bytes())
+        document = _Document.model_validate_json(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(
-            f"{path} is not a file of {EXPORT_SCHEMA}: {where}: {first['msg']}",
+            f"{path} is not a file of {_SCHEMA}: {where}: {first['msg']}",
             hint="`roundhouse bench export RUN --format json` writes one.",
         ) from None
     for run in document.runs:

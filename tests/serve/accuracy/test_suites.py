@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from roundhouse.build.texts import held_out_text
 from roundhouse.errors import ServeError
 from roundhouse.serve.accuracy.scorer import CallAnswer
-from roundhouse.serve.accuracy.suites import SHIPPED, Ground
+from roundhouse.serve.accuracy.suites import SHIPPED
 from roundhouse.serve.accuracy.suites.arithmetic import LEVELS, problem
 from roundhouse.serve.accuracy.suites.call_cases import TOOLS, call_case
 from roundhouse.serve.accuracy.suites.calls import written_call
+from roundhouse.serve.accuracy.suites.contract import Ground
 from roundhouse.serve.accuracy.suites.needle import LENGTHS, haystack
 from roundhouse.serve.accuracy.suites.reading import divergence
 from roundhouse.serve.accuracy.suites.schema_check import misfit

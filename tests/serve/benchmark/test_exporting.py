@@ -17,7 +17,8 @@ from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
 from roundhouse.errors import SetupError, UsageError
 from roundhouse.serve.benchmark import points, records
-from roundhouse.serve.benchmark.exporting import COLUMNS, export, is_export, read_export, store_runs
+from roundhouse.serve.benchmark.exporting import export, is_export, read_export, store_runs
+from roundhouse.serve.benchmark.exporting.columns import COLUMNS
 from roundhouse.serve.benchmark.points import EngineCounts, GpuUse
 from roundhouse.serve.benchmark.store import BenchmarkStore
 from roundhouse.serve.benchmark.workload import Workload

@@ -19,7 +19,8 @@ from stand_in_aiperf import write_stand_in
 
 from roundhouse.build.home import Home, default_home
 from roundhouse.errors import BenchmarkStoppedError, ServeError, SetupError
-from roundhouse.serve.benchmark.aiperf import AiperfDriver, find_aiperf
+from roundhouse.serve.benchmark.aiperf.driver import AiperfDriver
+from roundhouse.serve.benchmark.aiperf.locate import find_aiperf
 from roundhouse.serve.benchmark.driver import PointWish
 from roundhouse.serve.benchmark.workload import Workload
 
