@@ -8,7 +8,7 @@ from typing import Any
 
 from ..measurement.about import Subject
 
-__all__ = ["labels_of"]
+__all__ = ["labels_of", "settings_words"]
 
 
 def labels_of(subjects: Sequence[Subject]) -> list[str]:
@@ -18,6 +18,11 @@ def labels_of(subjects: Sequence[Subject]) -> list[str]:
         subject.name if times[subject.name] == 1 else f"{subject.name} ({_difference(subject, subjects, index)})"
         for index, subject in enumerate(subjects)
     ]
+
+
+def settings_words(subject: Subject) -> str:
+    """The settings that an engine ran with, in a line; empty for an endpoint, whose settings nobody knows."""
+    return ", ".join(f"{key}={value}" for key, value in _plain(subject.settings).items())
 
 
 def _difference(subject: Subject, subjects: Sequence[Subject], index: int) -> str:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from .checking import Check, words_of
 from .comparing import ComparedRun, Comparison
+from .labels import settings_words
 from .records import Benchmark
 from .statistics import QUANTITIES, Level, PrefillLevel, Ratio, Spread, levels_of, prefill_levels_of
 
@@ -62,6 +63,7 @@ def run_view(run: Benchmark, folder: Path) -> Group:
         ("measured", f"{header.began_at:%Y-%m-%d %H:%M} UTC by {header.driver} {header.driver_version or ''}".rstrip()),
         ("imported from", header.imported_from),
         ("subject", f"{subject.name} ({subject.model})" + (f", engine {subject.engine_id}" if subject.engine_id else "")),
+        ("settings", settings_words(subject)),
         ("endpoint", ", ".join(filter(None, (subject.url, subject.server)))),
         ("workload", f"{header.workload.words} ({header.workload.key}), {header.repeats} repeats"),
         ("hardware", f"{header.ran_on or _NOT_KNOWN}, asked from {header.environment.host}"),

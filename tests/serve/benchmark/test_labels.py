@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundhouse.serve.benchmark.labels import labels_of
+from roundhouse.serve.benchmark.labels import labels_of, settings_words
 from roundhouse.serve.measurement.about import Subject
 
 
@@ -34,3 +34,9 @@ def test_what_does_not_differ_is_numbered() -> None:
 def test_settings_of_elsewhere_may_say_less() -> None:
     both = [subject("a", guard="off", kv=None), subject("a", guard="tags", kv={})]
     assert labels_of(both) == ["a (guard=off)", "a (guard=tags)"]
+
+
+def test_settings_are_told_in_a_line_and_none_of_an_endpoint() -> None:
+    told = settings_words(subject("a", guard="off", prefix_reuse=True, kv={"tokens": 640, "pages": 40}))
+    assert told == "guard=off, prefix_reuse=true, kv_cache_tokens=640"
+    assert settings_words(subject("a")) == ""
