@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roundhouse.errors import ServeError
 
-__all__ = ["write_whole", "writing"]
+__all__ = ["spelled_out", "write_whole", "writing"]
 
 
 @contextlib.contextmanager
@@ -48,3 +48,11 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         making.unlink(missing_ok=True)
         raise
+
+
+def spelled_out(path: str | Path) -> Path:
+    """A path with ``~`` as the folder that it stands for; that of a user who is not there stays as it is, as in shells."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)

@@ -82,6 +82,11 @@ class EngineSettings(BaseModel):
     """For attention and linears: native, plain torch, or native where it can be had. The reference is plain torch."""
     kv: KvBudget
 
+    @property
+    def longest_request(self) -> int:
+        """Tokens of a request at most, prompt and answer: no more than the whole pool has room for."""
+        return min(self.max_seq_len, self.kv.tokens)
+
     @classmethod
     def for_engine(
         cls,

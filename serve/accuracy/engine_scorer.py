@@ -73,7 +73,7 @@ class EngineScorer:
         prompts = PromptPass(
             runtime, pool, integrity, settings, vocab=self._vocab, make_sequence=self._sequence, check=self._check
         )
-        self.room: int | None = min(settings.max_seq_len, settings.kv.tokens)
+        self.room: int | None = settings.longest_request
         self._likelihoods = EngineLikelihoods(prompts, self._tokenizer, room=self.room)
         self._ids = itertools.count()
 

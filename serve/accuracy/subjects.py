@@ -98,8 +98,8 @@ def _engine(engine: Engine, wish: EvaluationWish) -> PreparedSubject:
 
         return EngineScorer(engine, settings, stopping)
 
-    room = min(settings.max_seq_len, settings.kv.tokens)
-    return PreparedSubject(subject_of(engine, settings), room, load, here=True, recipe=engine.manifest.recipe)
+    subject = subject_of(engine, settings)
+    return PreparedSubject(subject, settings.longest_request, load, here=True, recipe=engine.manifest.recipe)
 
 
 def _base_key(wish: EvaluationWish, given: str) -> str | None:

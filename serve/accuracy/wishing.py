@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -12,6 +11,7 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
+from ..disk import spelled_out
 from ..measurement.engines import lasting_name
 from ..options import OptionNames
 from .subjects import base_called
@@ -124,4 +124,4 @@ def _refuse_overrides(wish: EvaluationWish) -> None:
 
 
 def _whole(path: str) -> str:
-    return str(Path(path).expanduser().resolve())
+    return str(spelled_out(path).resolve())

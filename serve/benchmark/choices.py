@@ -12,6 +12,7 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
+from ..disk import spelled_out
 from ..measurement.endpoints import base_url, host_of
 from ..measurement.engines import lasting_name
 from ..settings import Overrides
@@ -78,17 +79,22 @@ def wishes_of(subjects: Sequence[str], *, overrides: Overrides, **common: Any) -
 
 
 def with_ids(home: Home, wishes: Sequence[BenchmarkWish]) -> list[BenchmarkWish]:
-    """The same with names of engines that last.
+    """The same with names of engines that last, and with whole paths.
 
     Raises:
         UsageError: there is no such engine.
         EngineError: an engine is damaged.
     """
-    store = EngineStore(home)
-    return [
-        wish if wish.engine is None else wish.model_copy(update={"engine": lasting_name(home, store.find(wish.engine))})
-        for wish in wishes
-    ]
+    return [wish.model_copy(update=_lasting(home, wish)) for wish in wishes]
+
+
+def _lasting(home: Home, wish: BenchmarkWish) -> dict[str, str]:
+    changed = {}
+    if wish.engine is not None:
+        changed["engine"] = lasting_name(home, EngineStore(home).find(wish.engine))
+    if wish.tokenizer is not None:
+        changed["tokenizer"] = str(spelled_out(wish.tokenizer).resolve())
+    return changed
 
 
 def _refuse_one_key_for_several(urls: Sequence[str]) -> None:

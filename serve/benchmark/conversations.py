@@ -44,8 +44,8 @@ def content_hash(path: Path) -> str:
     """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UsageError(f"conversation file {path} cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # also of a text that is no path
+        raise UsageError(f"conversation file {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_conversations(path: Path, *, expected_sha256: str | None = None) -> list[Conversation]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundhouse.errors import UsageError
+
+from ..disk import spelled_out
 
 if TYPE_CHECKING:
     from .records import Benchmark
@@ -34,7 +35,7 @@ def find_run(store: BenchmarkStore, wanted: str) -> Benchmark:
         return store.open(wanted)
     from .exporting import read_export
 
-    runs = read_export(Path(wanted).expanduser())
+    runs = read_export(spelled_out(wanted))
     if len(runs) != 1:
         raise UsageError(f"{wanted} holds {len(runs)} runs", hint="Export the one that is meant to a file of its own.")
     return runs[0]

@@ -20,7 +20,7 @@ def require_fit(engine: Engine, settings: EngineSettings, wish: BenchmarkWish) -
     Raises:
         UsageError: with both numbers.
     """
-    longest, of_kv = min((settings.max_seq_len, False), (settings.kv.tokens, True))
+    longest, of_kv = settings.longest_request, settings.kv.tokens < settings.max_seq_len
     why = f"its KV cache has room for {longest:,}" if of_kv else f"its longest request has {longest:,}"
     option = "--kv-cache-tokens" if of_kv else "--max-seq-len"
     name = engine.manifest.name
@@ -41,7 +41,7 @@ def remarks(engine: Engine, settings: EngineSettings, wish: BenchmarkWish) -> li
     """What is no mistake, but explains what will be measured, in sentences."""
     said = []
     workload = wish.workload
-    longest = min(settings.max_seq_len, settings.kv.tokens)
+    longest = settings.longest_request
     drawn = workload.input_tokens + _FAR * workload.input_spread + workload.output_tokens + _FAR * workload.output_spread
     if workload.kind == "synthetic" and (workload.input_spread or workload.output_spread) and drawn > longest:
         what = "are cut to it" if wish.driver == "loop" else "fail"

@@ -78,7 +78,7 @@ class _LoopServer:
             wish.requests,
             seed=wish.seed,
             vocab=self._engine.manifest.plan.shape.vocab,
-            longest=min(self._settings.max_seq_len, self._settings.kv.tokens),
+            longest=self._settings.longest_request,
             conversations=lambda: first_prompts(workload, self._engine),
         )
         point = ClosedLoop(self._loop, requests, concurrency=wish.concurrency, timeout_s=wish.timeout_s)

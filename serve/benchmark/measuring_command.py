@@ -12,6 +12,8 @@ import typer
 from roundhouse.build.command_options import print_json
 from roundhouse.build.terminal import answer_console
 
+from ..disk import spelled_out
+
 if TYPE_CHECKING:
     from roundhouse.build.home import Home
 
@@ -90,7 +92,7 @@ def _resolved(workload: str | None) -> str | None:
     """A workload as it can be named from any folder; None leaves it to be named by what it is."""
     if workload is None or workload.lstrip().startswith("{"):
         return None
-    path = Path(workload).expanduser()
+    path = spelled_out(workload)
     return str(path.resolve()) if path.is_file() else workload
 
 

@@ -6,7 +6,7 @@ cancelled are counted apart and are in no latency, and tokens are the server's o
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -29,7 +29,12 @@ NOISY_CORES = 0.2
 TokensFrom = Literal["usage", "engine", "client"]
 """Who counted tokens: the server's usage, the engine itself, or the client with a tokenizer of its own."""
 
-_LONGEST_S = 366 * 86_400
+_SHORTEST_S, _LONGEST_S = 1e-6, 366 * 86_400
+"""What took no time has no speed, and nobody measures for more than a year."""
+_Few = Annotated[int, Field(ge=0, lt=2**31)]
+"""Things that are counted one by one."""
+_Many = Annotated[int, Field(ge=0, lt=2**53)]
+"""Tokens, bytes and the like. Files come from elsewhere, and not every reader of JSON knows larger numbers."""
 
 
 class Percentiles(Record):
@@ -48,21 +53,21 @@ class Percentiles(Record):
 class EngineCounts(Record):
     """What the engine counted during a point, from its metrics; only engines of ours tell it."""
 
-    kv_pages: int
+    kv_pages: _Many
     """Of the whole pool."""
     kv_pages_used_mean: float
-    kv_pages_used_most: int
-    running_most: int
-    waiting_most: int
-    prompt_tokens: int
-    cached_tokens: int
+    kv_pages_used_most: _Many
+    running_most: _Many
+    waiting_most: _Many
+    prompt_tokens: _Many
+    cached_tokens: _Many
     """Of these: not computed, because the prefix cache had them."""
-    steps: int
-    preemptions: int
-    tag_checks: int
-    tag_mismatches: int
-    content_checks: int
-    content_mismatches: int
+    steps: _Many
+    preemptions: _Many
+    tag_checks: _Many
+    tag_mismatches: _Many
+    content_checks: _Many
+    content_mismatches: _Many
 
 
 class GpuUse(Record):
@@ -70,7 +75,7 @@ class GpuUse(Record):
 
     index: int
     name: str
-    memory_used_most: int
+    memory_used_most: _Many
     energy_j: float | None
     """None where the GPU does not count it."""
     utilization_mean: float | None
@@ -80,20 +85,20 @@ class GpuUse(Record):
 class Point(Record):
     """One concurrency, measured once."""
 
-    concurrency: int
-    repeat: int
+    concurrency: _Few
+    repeat: _Few
     """From 0."""
     began_at: Moment
-    duration_s: float = Field(gt=0, le=_LONGEST_S)
+    duration_s: float = Field(ge=_SHORTEST_S, le=_LONGEST_S)
     """From the first request's start to the last one's end."""
-    completed: int
-    failed: dict[str, int] = Field(default_factory=dict)
+    completed: _Few
+    failed: dict[str, _Few] = Field(default_factory=dict)
     """Requests that failed, by kind of error."""
-    cancelled: int = 0
+    cancelled: _Few = 0
     """Requests that the workload cancelled on purpose."""
-    input_tokens: int
+    input_tokens: _Many
     """Of completed requests."""
-    output_tokens: int
+    output_tokens: _Many
     """Of completed requests."""
     tokens_from: TokensFrom
     ttft: Percentiles | None
@@ -141,18 +146,18 @@ class Point(Record):
 class PrefillPoint(Record):
     """Prompts of one length, one at a time, each with a single token of answer; measured once."""
 
-    input_tokens: int
+    input_tokens: _Few
     """As asked for: repeats of one length share it."""
-    repeat: int
+    repeat: _Few
     began_at: Moment
-    requests: int
+    requests: _Few
     """That were answered."""
     ttft: Percentiles | None
     """None when no prompt was answered."""
     other_cores: float | None = None
-    measured_tokens: float | None = None
+    measured_tokens: float | None = Field(default=None, ge=0, lt=2**53)
     """That answered prompts really had: the median. None when none was answered, and where nobody counted."""
-    failed: dict[str, int] = Field(default_factory=dict)
+    failed: dict[str, _Few] = Field(default_factory=dict)
     """Requests that failed, by kind of error."""
     engine: EngineCounts | None = None
     gpus: tuple[GpuUse, ...] = ()
@@ -160,7 +165,9 @@ class PrefillPoint(Record):
     @property
     def tokens_per_s(self) -> float | None:
         """Tokens that prompts really had, over the median time to the first token; None without such a time."""
-        return (self.measured_tokens or self.input_tokens) / self.ttft.p50 if self.ttft and self.ttft.p50 > 0 else None
+        return (
+            (self.measured_tokens or self.input_tokens) / self.ttft.p50 if self.ttft and self.ttft.p50 >= _SHORTEST_S else None
+        )
 
     @property
     def failures(self) -> int:

@@ -12,7 +12,7 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at, pr
 from roundhouse.build.terminal import answer_console
 from roundhouse.errors import UsageError
 
-from ..disk import write_whole
+from ..disk import spelled_out, write_whole
 from ..history.reader import RecordState
 from .comparing_command import compare_runs
 from .finding import RunArgument, RunsArgument, find_run
@@ -125,7 +125,7 @@ def export_runs(
     store = _store(home)
     content = export([find_run(store, run) for run in dict.fromkeys(runs)], format_)
     if output is not None:
-        _write(output.expanduser(), content)
+        _write(spelled_out(output), content)
         answer_console().print(f"Wrote {output}: {len(content):,} bytes", markup=False)
         return
     stream = typer.get_binary_stream("stdout")

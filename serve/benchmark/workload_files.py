@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from roundhouse.build.recipe_yaml import is_manageable, parse_yaml
 from roundhouse.errors import UsageError
 
+from ..disk import spelled_out
 from .conversations import content_hash, read_conversations
 from .workload import Workload
 
@@ -55,7 +56,7 @@ def workload_named(text: str, folder: Path | None = None) -> Workload:
     """
     if text.lstrip().startswith("{"):
         return _workload(text, "inline", where="--workload", folder=Path())
-    path = Path(text).expanduser()
+    path = spelled_out(text)
     if path.suffix in _CONVERSATIONS:
         return Workload(name=path.stem[:64], **_conversations(path))
     if path.suffix in _YAML:
@@ -83,7 +84,7 @@ def _is_file(path: Path) -> bool:
 def _from_file(path: Path) -> Workload:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # also of a text that is no path, or no UTF-8
         raise UsageError(f"workload {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     return _workload(text, path.stem, where=str(path), folder=path.parent)
 

@@ -72,7 +72,7 @@ class RecordStore:
         known = ", ".join(each.name for each in (matches or records)[:10])
         if matches:
             raise UsageError(f"{wanted!r} could be several {self._what}s: {known}", hint="Give more of the id.")
-        hint = f"The newest are: {known}" if known else None
+        hint = f"The newest are: {known}" if known else "There is none yet."
         raise UsageError(f"no {self._what} is called {wanted!r}", hint=hint)
 
     def remove(self, folder: Path) -> None:
@@ -83,7 +83,7 @@ class RecordStore:
         """
         if is_held(folder) and not (folder / END).exists():
             raise UsageError(f"{self._what} {folder.name} is being measured", hint="Stop it first.")
-        gone = folder.with_name(f".{folder.name}{_REMOVED}")
+        gone = folder.with_name(f".{folder.name}.{new_id()}{_REMOVED}")  # one that was not removed wholly may lie there
         with contextlib.suppress(FileNotFoundError):
             folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)

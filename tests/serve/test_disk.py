@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.disk import write_whole, writing
+from roundhouse.serve.disk import spelled_out, write_whole, writing
 
 
 def test_a_file_that_cannot_be_written_is_named_with_a_way_out(tmp_path: Path) -> None:
@@ -33,3 +33,9 @@ def test_a_file_is_whole_or_as_it_was_before(tmp_path: Path, monkeypatch: pytest
         write_whole(path, b"one, two")
     assert [each.name for each in tmp_path.iterdir()] == ["list"]
     assert path.read_bytes() == b"one"
+
+
+def test_a_home_is_spelled_out_and_that_of_nobody_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert spelled_out("~/runs.json") == Path("/home/me/runs.json")
+    assert spelled_out("~no-such-user/runs.json") == Path("~no-such-user/runs.json")

@@ -62,8 +62,12 @@ class AiperfDriver:
     def __enter__(self) -> Self:
         # Sockets need a short path, which only the system's temporary folder promises.
         self._folder = own_folder("what aiperf works with")
-        with writing("a tokenizer", self._folder):
-            self._tokenizer = self._tokenizer or write_approximate_tokenizer(self._folder / "tokenizer")
+        try:
+            with writing("a tokenizer", self._folder):
+                self._tokenizer = self._tokenizer or write_approximate_tokenizer(self._folder / "tokenizer")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from roundhouse.build.home import Home
 from roundhouse.errors import SetupError
 
+from ...disk import spelled_out
+
 __all__ = ["PINNED", "VARIABLE", "Aiperf", "clean_environment", "environment_folder", "find_aiperf"]
 
 PINNED = "0.13.0"
@@ -45,7 +47,7 @@ def find_aiperf(home: Home) -> Aiperf:
     installed = environment_folder(home) / "bin" / "aiperf"
     on_path = shutil.which("aiperf")
     if named:
-        executable = Path(named).expanduser()
+        executable = spelled_out(named)
     elif installed.is_file():
         executable = installed
     elif on_path:

@@ -185,8 +185,9 @@ def test_an_engine_is_kept_as_what_it_is_still_called_tomorrow(
     shutil.copytree(tiny_engine.folder, EngineStore(home).path(id_))
     monkeypatch.chdir(tmp_path)
     Path("there").symlink_to(tiny_engine.folder)
-    found = with_ids(home, wishes(tiny_engine.manifest.name, "./there", "http://host"))
+    found = with_ids(home, wishes(tiny_engine.manifest.name, "./there", "http://host", tokenizer="tok"))
     assert [wish.engine for wish in found] == [id_, str(tiny_engine.folder.resolve()), None]
+    assert found[-1].tokenizer == str(tmp_path / "tok")
 
 
 def told(command: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> list[BenchmarkWish]:

@@ -202,6 +202,11 @@ def test_a_header_of_another_kind_is_named(store: RecordStore) -> None:
         read_header(writer.folder, About)
 
 
+def test_where_there_is_none_that_is_said(store: RecordStore) -> None:
+    with pytest.raises(UsageError, match=r"no number is called 'latest'\nThere is none yet\."):
+        store.find("latest")
+
+
 def test_records_are_found_by_what_people_type(store: RecordStore) -> None:
     for number, id_ in enumerate(("aa11", "aa22", "bb33")):
         with store.create(id_, About(what=id_)) as writer:
