@@ -19,10 +19,11 @@ from ..measurement.watcher import Watcher
 from .driver import BenchmarkWish
 from .labels import labels_of
 from .points import NOISY_CORES
+from .preparing import prepare_subjects
 from .recording import Run
 from .records import BenchmarkHeader
 from .store import BenchmarkStore
-from .subjects import OpenSubject, prepare_subjects
+from .subjects import OpenSubject
 
 __all__ = ["run_benchmarks"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,21 +12,20 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
 from roundhouse.build.recipe import Recipe
-from roundhouse.build.store import EngineStore
 from roundhouse.errors import BenchmarkStoppedError, UsageError
 
 from ..deployment import Deployment, Ports
 from ..measurement.about import Subject
-from ..measurement.endpoints import api_key, base_url, is_here, metrics_url, model_at, require_metrics
-from ..measurement.engines import require_target, subject_of
+from ..measurement.endpoints import is_here
+from ..measurement.engines import subject_of
 from ..measurement.gpus import NO_GPUS, Gpus
 from ..measurement.processes import Family, families_at
 from ..settings import EngineSettings, Overrides
 from .counts import NO_COUNTS, CountsSource, TritonCounts
 from .driver import BenchmarkWish, LoadDriver
-from .fitting import remarks, require_fit
+from .fitting import remarks
 
-__all__ = ["OpenSubject", "PreparedSubject", "prepare_subjects"]
+__all__ = ["OpenSubject", "PreparedSubject"]
 
 
 @dataclass(frozen=True)
@@ -166,47 +165,3 @@ class PreparedSubject:
             if any(sample.pages == settings.kv.pages for sample in counts.take()):
                 return settings
         return None
-
-
-def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[PreparedSubject]:
-    """Look at wishes, all of them before any is begun. Engines that are started together share the free memory.
-
-    Raises:
-        UsageError: one cannot be fulfilled.
-        EngineError: an engine is damaged.
-        SetupError: there is no aiperf, and one needs it.
-    """
-    prepared = []
-    if any(wish.driver == "aiperf" for wish in wishes):
-        from .aiperf.locate import find_aiperf
-
-        find_aiperf(home)  # said before anything is loaded
-    free = this_machine().free_memory
-    for wish in wishes:
-        if wish.driver not in ("aiperf", "loop"):
-            raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
-        engine = None if wish.engine is None else EngineStore(home).find(wish.engine)
-        if wish.url is not None:
-            prepared.append(_at_url(home, wish, engine))
-            continue
-        if engine is None:
-            raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
-        require_target(engine)
-        settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free)
-        require_fit(engine, settings, wish)
-        free -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
-        prepared.append(PreparedSubject(home, wish, engine, settings))
-    return prepared
-
-
-def _at_url(home: Home, wish: BenchmarkWish, engine: Engine | None) -> PreparedSubject:
-    if wish.driver == "loop":
-        raise UsageError("an endpoint has no bare loop to be measured", hint="Leave out --bare, or name an engine.")
-    url, key = base_url(wish.url or ""), api_key(wish.api_key_variable)
-    metrics = None if wish.metrics is None else metrics_url(wish.metrics)
-    if wish.tokenizer is not None and not Path(wish.tokenizer).is_dir():
-        raise UsageError(f"there is no folder of a tokenizer at {wish.tokenizer}")
-    model = model_at(url, wish.model, key)
-    if metrics is not None:
-        require_metrics(metrics, model)
-    return PreparedSubject(home, wish, engine, url=url, model=model, key=key, metrics=metrics)

@@ -134,6 +134,33 @@ def test_an_endpoint_that_echoes_nothing_says_why(serve) -> None:
     assert ignoring.lacks("likelihoods").startswith("the endpoint gives no log-probabilities of prompts: ")
 
 
+def test_only_what_is_needed_is_tried(serve) -> None:
+    tried: list[str] = []
+
+    def broken_but_for_completions(path: str, body: dict[str, Any]) -> Reply:
+        tried.append(path)
+        return (500, {}) if body.get("echo") or body.get("tools") else like_vllm(path, body)
+
+    scorer = serve(broken_but_for_completions)
+    assert scorer.lacks("completions") is None
+    assert tried == ["/v1/completions"]
+    for need in ("likelihoods", "calls"):
+        with pytest.raises(ServeError, match="answered 500"):
+            scorer.lacks(need)
+
+
+def test_a_stop_while_something_is_tried_is_no_lack(serve) -> None:
+    stopping = threading.Event()
+
+    def stop_at_the_echo(path: str, body: dict[str, Any]) -> Reply:
+        if body.get("echo"):
+            stopping.set()
+        return like_vllm(path, body)
+
+    with pytest.raises(BenchmarkStoppedError):
+        serve(stop_at_the_echo, stopping).lacks("likelihoods")
+
+
 def test_an_endpoint_that_echoes_something_else_is_not_measured(serve) -> None:
     def elsewhere(path: str, body: dict[str, Any]) -> Reply:
         return like_vllm(path, body | {"prompt": "something else entirely"})

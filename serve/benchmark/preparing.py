@@ -1,0 +1,65 @@
+"""From wishes to subjects that can be opened: everything is looked at before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.hardware import this_machine
+from roundhouse.build.home import Home
+from roundhouse.build.store import EngineStore
+from roundhouse.errors import UsageError
+
+from ..measurement.endpoints import api_key, base_url, metrics_url, model_at, require_metrics
+from ..measurement.engines import require_target
+from ..settings import EngineSettings
+from .driver import BenchmarkWish
+from .fitting import require_fit
+from .subjects import PreparedSubject
+
+__all__ = ["prepare_subjects"]
+
+
+def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[PreparedSubject]:
+    """Look at wishes, all of them before any is begun. Engines that are started together share the free memory.
+
+    Raises:
+        UsageError: one cannot be fulfilled.
+        EngineError: an engine is damaged.
+        SetupError: there is no aiperf, and one needs it.
+    """
+    prepared = []
+    if any(wish.driver == "aiperf" for wish in wishes):
+        from .aiperf.locate import find_aiperf
+
+        find_aiperf(home)  # said before anything is loaded
+    free = this_machine().free_memory
+    for wish in wishes:
+        if wish.driver not in ("aiperf", "loop"):
+            raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
+        engine = None if wish.engine is None else EngineStore(home).find(wish.engine)
+        if wish.url is not None:
+            prepared.append(_at_url(home, wish, engine))
+            continue
+        if engine is None:
+            raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
+        require_target(engine)
+        settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free)
+        require_fit(engine, settings, wish)
+        free -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
+        prepared.append(PreparedSubject(home, wish, engine, settings))
+    return prepared
+
+
+def _at_url(home: Home, wish: BenchmarkWish, engine: Engine | None) -> PreparedSubject:
+    if wish.driver == "loop":
+        raise UsageError("an endpoint has no bare loop to be measured", hint="Leave out --bare, or name an engine.")
+    url, key = base_url(wish.url or ""), api_key(wish.api_key_variable)
+    metrics = None if wish.metrics is None else metrics_url(wish.metrics)
+    if wish.tokenizer is not None and not Path(wish.tokenizer).is_dir():
+        raise UsageError(f"there is no folder of a tokenizer at {wish.tokenizer}")
+    model = model_at(url, wish.model, key)
+    if metrics is not None:
+        require_metrics(metrics, model)
+    return PreparedSubject(home, wish, engine, url=url, model=model, key=key, metrics=metrics)
