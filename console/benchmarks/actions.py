@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from roundhouse.serve.benchmark.driver import BenchmarkWish
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.settings import Overrides
 
 from ..access.actor import Actor

@@ -16,8 +16,8 @@ from ..disk import spelled_out
 from ..measurement.endpoints import base_url, host_of
 from ..measurement.engines import lasting_name
 from ..settings import Overrides
-from .driver import BenchmarkWish, usual_seed
 from .option_names import OPTIONS
+from .wish import BenchmarkWish, usual_seed
 from .workload import Workload
 from .workload_files import workload_named
 

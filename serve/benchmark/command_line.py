@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..settings import Overrides
-from .driver import BenchmarkWish
 from .option_names import OPTIONS
+from .wish import BenchmarkWish
 from .workload import Workload
 from .workload_files import name_of_workload
 

@@ -6,7 +6,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.errors import UsageError
 
 from ..settings import EngineSettings
-from .driver import BenchmarkWish
+from .wish import BenchmarkWish
 
 __all__ = ["remarks", "require_fit"]
 

@@ -17,8 +17,8 @@ from ..disk import spelled_out
 if TYPE_CHECKING:
     from roundhouse.build.home import Home
 
-    from .driver import BenchmarkWish
     from .records import Benchmark
+    from .wish import BenchmarkWish
 
 __all__ = ["measured", "show"]
 

@@ -14,9 +14,9 @@ from roundhouse.errors import UsageError
 from ..measurement.endpoints import api_key, base_url, metrics_url, model_at, require_metrics
 from ..measurement.engines import require_target
 from ..settings import EngineSettings
-from .driver import BenchmarkWish
 from .fitting import require_fit
 from .subjects import PreparedSubject
+from .wish import BenchmarkWish
 
 __all__ = ["prepare_subjects"]
 

@@ -14,13 +14,14 @@ from ..history import RecordWriter
 from ..measurement.draws import draw
 from ..measurement.watcher import Watcher
 from .counts import engine_counts
-from .driver import BenchmarkWish, Measured, PointWish
+from .driver import Measured, PointWish
 from .gpu_use import gpu_use
 from .measuring import point_of, prefill_point_of
 from .points import LiveSample, Point, PrefillPoint
 from .store import POINTS, PREFILL, SAMPLES
 from .subjects import OpenSubject
 from .watch import Watch
+from .wish import BenchmarkWish
 from .workload import Workload
 
 __all__ = ["Run"]

@@ -16,7 +16,6 @@ from ..measurement.about import Environment
 from ..measurement.environment import environment_elsewhere, environment_of
 from ..measurement.gpus import find_gpus
 from ..measurement.watcher import Watcher
-from .driver import BenchmarkWish
 from .labels import labels_of
 from .points import NOISY_CORES
 from .preparing import prepare_subjects
@@ -24,6 +23,7 @@ from .recording import Run
 from .records import BenchmarkHeader
 from .store import BenchmarkStore
 from .subjects import OpenSubject
+from .wish import BenchmarkWish
 
 __all__ = ["run_benchmarks"]
 

@@ -22,8 +22,9 @@ from ..measurement.gpus import NO_GPUS, Gpus
 from ..measurement.processes import Family, families_at
 from ..settings import EngineSettings, Overrides
 from .counts import NO_COUNTS, CountsSource, TritonCounts
-from .driver import BenchmarkWish, LoadDriver
+from .driver import LoadDriver
 from .fitting import remarks
+from .wish import BenchmarkWish
 
 __all__ = ["OpenSubject", "PreparedSubject"]
 

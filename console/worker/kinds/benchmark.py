@@ -24,8 +24,8 @@ def run(task: Task) -> dict[str, Any]:
     """
     require_extra("serve")
     from roundhouse.serve.benchmark.command_line import command_of
-    from roundhouse.serve.benchmark.driver import BenchmarkWish
     from roundhouse.serve.benchmark.run import run_benchmarks
+    from roundhouse.serve.benchmark.wish import BenchmarkWish
 
     wish = BenchmarkWish.model_validate(task.payload["wish"])
     if wish.tokenizer is not None:

@@ -29,7 +29,7 @@ from roundhouse.errors import BenchmarkStoppedError, ServeError, SetupError, Usa
 from roundhouse.serve.accuracy import run as accuracy
 from roundhouse.serve.accuracy.wish import EvaluationWish
 from roundhouse.serve.benchmark import run as benchmark
-from roundhouse.serve.benchmark.driver import BenchmarkWish
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.measurement.watcher import Watcher
 
 WISH = {"wish": BenchmarkWish(url="http://127.0.0.1:1", model="m").model_dump(mode="json"), "deployment_id": None}

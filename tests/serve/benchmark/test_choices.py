@@ -20,8 +20,8 @@ from roundhouse.errors import BenchmarkStoppedError, UsageError
 from roundhouse.serve.benchmark import run as room
 from roundhouse.serve.benchmark.choices import numbers_of, wishes_of, with_ids, workload_of
 from roundhouse.serve.benchmark.command_line import command_of
-from roundhouse.serve.benchmark.driver import BenchmarkWish
 from roundhouse.serve.benchmark.store import BenchmarkStore
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.benchmark.workload_files import shipped_workloads
 from roundhouse.serve.settings import Overrides

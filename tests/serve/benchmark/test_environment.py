@@ -10,10 +10,10 @@ from benchmarking import NotingWatcher, ScriptedDriver
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
-from roundhouse.serve.benchmark.driver import BenchmarkWish
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import read_benchmark
 from roundhouse.serve.benchmark.subjects import PreparedSubject
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 
 HERE = "http://127.0.0.1:9/v1"

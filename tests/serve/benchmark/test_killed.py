@@ -15,9 +15,9 @@ from benchmarking import NotingWatcher
 
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
-from roundhouse.serve.benchmark.driver import BenchmarkWish
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import BenchmarkStore, read_benchmark
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 
 

@@ -20,12 +20,13 @@ from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError, ServeError, UsageError
 from roundhouse.serve.benchmark.conversations import content_hash
 from roundhouse.serve.benchmark.counts import engine_counts
-from roundhouse.serve.benchmark.driver import BenchmarkWish, PointWish
+from roundhouse.serve.benchmark.driver import PointWish
 from roundhouse.serve.benchmark.fitting import remarks
 from roundhouse.serve.benchmark.loop_driver import LoopDriver
 from roundhouse.serve.benchmark.records import Driver
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import read_benchmark
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.settings import EngineSettings, Overrides
 

@@ -13,11 +13,12 @@ from benchmarking import NotingWatcher, ScriptedDriver, answered, scripted_subje
 from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError, ServeError, UsageError
 from roundhouse.serve.benchmark import run as room
-from roundhouse.serve.benchmark.driver import BenchmarkWish, Measured, PointWish
+from roundhouse.serve.benchmark.driver import Measured, PointWish
 from roundhouse.serve.benchmark.measuring import MeasuredRequest
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import BenchmarkStore, read_benchmark
 from roundhouse.serve.benchmark.subjects import OpenSubject
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.history import RecordWriter
 

@@ -12,10 +12,10 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home, default_home
 from roundhouse.errors import SetupError
 from roundhouse.serve.benchmark.aiperf.locate import find_aiperf
-from roundhouse.serve.benchmark.driver import BenchmarkWish
 from roundhouse.serve.benchmark.points import LiveSample
 from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import SAMPLES, read_benchmark
+from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.deployment import Deployment, Ports
 from roundhouse.serve.history import read_lines
