@@ -12,6 +12,7 @@ from typing import Any
 from roundhouse.errors import BenchmarkStoppedError, RoundhouseError, ServeError
 
 from ..history import RecordWriter, read_lines
+from ..history.record import storable
 from ..measurement.watcher import Watcher
 from .records import Item, TaskScore, Unmeasured
 from .scoring import score_of
@@ -195,4 +196,5 @@ def _item(task: Task, answered: Answered) -> Item:
     """
     if not math.isfinite(answered.score):
         raise ServeError(f"question {answered.number} has the score {answered.score}: what the model computes is no number")
-    return Item(task=task.name, **asdict(answered))
+    texts = {"asked": storable(answered.asked), "answered": storable(answered.answered)}
+    return Item(task=task.name, **{**asdict(answered), **texts})

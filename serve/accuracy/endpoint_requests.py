@@ -11,6 +11,7 @@ import httpx
 
 from roundhouse.errors import BenchmarkStoppedError, ServeError
 
+from ..history.record import storable
 from ..measurement.endpoints import is_here
 from .connections import Connections
 
@@ -134,7 +135,7 @@ class EndpointRequests:
 
     def _kept(self, text: str) -> str:
         """As much of a reason as is written down, without the key: some servers repeat one that they do not know."""
-        return (text.replace(self._key, "<redacted>") if self._key else text)[:_MOST_REASON]
+        return storable(text.replace(self._key, "<redacted>") if self._key else text)[:_MOST_REASON]
 
 
 class RefusedError(ServeError):

@@ -8,6 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from roundhouse.errors import UsageError
 
+from ..history.record import storable
+
 __all__ = [
     "LONGEST_TIMEOUT_S",
     "api_key",
@@ -159,7 +161,7 @@ def _models(url: str, key: str | None) -> list[str]:
         hint = "Name the environment variable with its key: --api-key-variable NAME"
         raise UsageError(f"{url} wants a key, or another one (HTTP {answer.status_code})", hint=hint)
     try:
-        names = [str(each["id"]) for each in answer.raise_for_status().json()["data"]]
+        names = [storable(str(each["id"])) for each in answer.raise_for_status().json()["data"]]
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         message = f"{url}/models does not list models (HTTP {answer.status_code})"
         raise UsageError(message, hint="The URL must be the base of an OpenAI-compatible API; what comes before /v1.") from None

@@ -219,6 +219,11 @@ def test_a_key_that_a_server_repeats_is_not_kept(serve) -> None:
         list(scorer.generate([Prompt("a", 1)]))
 
 
+def test_half_a_character_in_a_reason_is_a_question_mark(serve) -> None:
+    scorer = serve(lambda path, body: (400, {"error": {"message": "no \ud83d"}}))
+    assert scorer.lacks("completions").endswith("answered 400: no ?")
+
+
 def test_a_continuation_without_a_token_is_not_the_likeliest(serve) -> None:
     with pytest.raises(ServeError, match="no token of the continuation"):
         list(serve(like_vllm).likelihoods([Continuation("one two", "")]))

@@ -176,6 +176,13 @@ def test_a_model_that_computes_no_numbers_is_not_measured(asked, nats: float, re
     assert reason in told
 
 
+def test_half_a_character_in_an_answer_is_written_down_as_a_question_mark(asked) -> None:
+    folder, found = asked(FakeScorer(lambda _: "\ud83d 1"), limit=1, tasks=("rh-arithmetic",))
+    assert found.state == "finished"
+    (item,) = read_items(folder)
+    assert item.answered == "? 1"
+
+
 def test_answers_that_were_asked_for_in_another_way_are_not_compared(asked) -> None:
     watcher = Watching()
     _, found = asked(FakeScorer(call=lambda _: CallAnswer("", ())), FakeScorer(), watcher, tasks=("rh-tools",), limit=5)

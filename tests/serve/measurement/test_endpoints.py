@@ -149,6 +149,10 @@ def test_the_only_model_need_not_be_named(serve: Serve) -> None:
     assert model_at(url, None, None) == model_at(url, "one", None) == "one"
 
 
+def test_half_a_character_in_a_name_ends_nothing(serve: Serve) -> None:
+    assert model_at(serve("m\ud83d"), None, None) == "m?"
+
+
 def test_of_several_models_one_must_be_chosen(serve: Serve) -> None:
     url = serve("one", "two")
     assert model_at(url, "two", None) == "two"
