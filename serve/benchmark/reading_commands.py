@@ -95,9 +95,8 @@ def check_run(
     """
     from roundhouse.build.extras import require_extra
 
-    for option, value in (("--alpha", alpha), ("--tolerance", tolerance)):
-        if not math.isfinite(value):  # nothing would be above it, and everything pass
-            raise UsageError(f"{option} {value} is no number that something can be compared with")
+    if math.isinf(tolerance):
+        raise UsageError("--tolerance inf: nothing would be worse than that", hint="Such as --tolerance 0.05, which is 5%.")
     require_extra("serve", only=("numpy", "scipy"))
     from .checking import check
 

@@ -15,7 +15,7 @@ from roundhouse.serve.measurement.about import Subject
     [
         ({"manifest": {"recipe": 3}}, "recipe is no object"),
         ({"manifest": {"plan": None}}, "plan is no object"),
-        ({"manifest": {"plan": {"recipe": "x"}}}, "the recipe of plan is no object"),
+        ({"manifest": {"plan": {"recipe": "x"}}}, "the recipe of its plan is no object"),
         ({"manifest": {"versions": ["torch"]}}, "versions is no object"),
         ({"manifest": {"recipe": {"target": 3}}}, "target of its recipe is no text"),
         ({"settings": {"kv": 3}}, "kv.tokens is no number"),
