@@ -199,7 +199,7 @@ def test_a_stop_keeps_what_was_answered_before(data: Path, tmp_path: Path, monke
             yield from super().likelihoods(continuations)
 
     subject = Subject(kind="endpoint", name="x", model="x", url="http://127.0.0.1:1/v1")
-    prepared = PreparedSubject(subject, None, False, lambda stopping: Stopped(likes="one"))
+    prepared = PreparedSubject(subject, None, lambda stopping: Stopped(likes="one"), here=False)
     monkeypatch.setattr(running, "prepare_subject", lambda *_: prepared)
     monkeypatch.setattr(harness_task, "_TOGETHER", 2)
     watcher = Watcher()
