@@ -283,7 +283,7 @@ def test_a_folder_that_is_damaged_is_told_of_once_and_keeps_no_other_back(
         inventory.look()
     assert [id_ for id_, _ in runs(database)] == [odd.folder.name, good.folder.name]
     found = detail(database, odd.folder.name)
-    assert (found.points, found.problem is not None and "points.jsonl cannot be read" in found.problem) == (4, True)
+    assert (found.points, found.problem is not None and "points.jsonl is damaged" in found.problem) == (4, True)
     (told,) = [record.getMessage() for record in caplog.records if "cannot be written down" in record.getMessage()]
     assert broken.folder.name in told
 
