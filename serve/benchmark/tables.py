@@ -57,6 +57,7 @@ def run_view(run: Benchmark, folder: Path) -> Group:
     """One run: what it was, its levels, its prefill."""
     header, subject = run.header, run.header.subject
     versions = ", ".join(f"{name} {version}" for name, version in header.environment.versions.items())
+    repeats = "1 repeat" if header.repeats == 1 else f"{header.repeats} repeats"
     facts = [
         ("run", f"{run.id}  {run.state}" + (f": {run.problem}" if run.problem else "")),
         ("folder", str(folder)),
@@ -65,7 +66,7 @@ def run_view(run: Benchmark, folder: Path) -> Group:
         ("subject", f"{subject.name} ({subject.model})" + (f", engine {subject.engine_id}" if subject.engine_id else "")),
         ("settings", settings_words(subject)),
         ("endpoint", ", ".join(filter(None, (subject.url, subject.server)))),
-        ("workload", f"{header.workload.words} ({header.workload.key}), {header.repeats} repeats"),
+        ("workload", f"{header.workload.words} ({header.workload.key}), {repeats}"),
         ("hardware", f"{header.ran_on or _NOT_KNOWN}, asked from {header.environment.host}"),
         ("versions", versions),
         ("by turns", header.session and f"session {header.session}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,8 @@ def test_a_run_is_shown_for_people_and_for_programs(home: Path) -> None:
     for words in ("finished", "128 in, 64 out", "Some CPU", "torch 2.9.0", "396.0–404.0", "prefill tokens/s"):
         assert words in text
     assert answer("show", OLD, home=home)["points"][0]["output_tokens"] == 1000
+    stored(home, made_benchmark({1: [100.0]}, id_="c" * 12))
+    assert ", 1 repeat\n" in re.sub(" +\n", "\n", bench("show", "c", home=home))
 
 
 def test_runs_are_compared(home: Path) -> None:
