@@ -11,38 +11,15 @@ from roundhouse.errors import UsageError
 
 from .doubts import doubts_between, doubts_of, name_of
 from .failing import FailureCheck, check_failures
+from .judging import CHECKED, PREFILL, CheckedName, CheckedQuantity, Pair, judge, more_is_better, words_of
 from .records import Benchmark
 from .side_by_side import are_paired, prefill_values_of, shared_concurrencies, shared_lengths, values_of
-from .statistics import QUANTITIES, QuantityName, Stratum, holm, is_worse
 
-__all__ = ["CHECKED", "Check", "CheckedName", "CheckedQuantity", "Verdict", "check", "words_of"]
+__all__ = ["Check", "Verdict", "check"]
 
-CHECKED: tuple[QuantityName, ...] = ("output_tokens_per_s", "ttft_p50", "inter_token_p50")
-"""Of every run; and prefill where both have measured it."""
-CheckedName = QuantityName | Literal["prefill_tokens_per_s"]
-_PREFILL: CheckedName = "prefill_tokens_per_s"
-_Pair = tuple[Sequence[float], Sequence[float]]
-"""What the repeats of the baseline and of the run measured."""
-
-Verdict = Literal["passed", "regressed", "failures", "undecided"]
-"""``failures``: more requests failed; ``undecided``: so few repeats could not show a regression if there were one."""
-
-
-class CheckedQuantity(BaseModel):
-    """What came of one quantity."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    quantity: CheckedName
-    ratio: float
-    """Run over baseline: the geometric mean over shared concurrencies, of prefill over shared prompt lengths."""
-    p: float
-    """Of a change to the worse, raised (Holm) for the number of quantities."""
-    least_p: float
-    """The smallest that so few repeats can come to, raised likewise."""
-    repeats: int
-    """Of the concurrency, or prompt length, and the side with the fewest."""
-    regressed: bool
+Verdict = Literal["passed", "passed in part", "regressed", "failures", "undecided"]
+"""``failures``: more requests failed; ``undecided``: so few repeats could not show a regression of anything if there were one;
+``passed in part``: what they can decide has passed, and of the rest nobody can tell."""
 
 
 class Check(BaseModel):
@@ -71,7 +48,7 @@ def check(run: Benchmark, baseline: Benchmark, *, alpha: float = 0.05, tolerance
     Args:
         run: finished.
         baseline: finished, of the same workload.
-        alpha: how likely a false alarm may be, over all quantities together.
+        alpha: how likely a false alarm may be, over all quantities of load together, and again of prefill.
         tolerance: a change up to this is none, however sure it is: 0.02 is 2%.
         seed: of exchanges that are drawn where there are too many to count.
 
@@ -80,26 +57,23 @@ def check(run: Benchmark, baseline: Benchmark, *, alpha: float = 0.05, tolerance
     """
     _require_comparable(run, baseline)
     shared = shared_concurrencies(baseline, run)
-    quantities = _quantities(run, baseline, shared, alpha, tolerance, seed)
+    paired = are_paired(baseline, run)
+    quantities = judge(_pairs(run, baseline, shared), alpha=alpha, tolerance=tolerance, paired=paired, seed=seed)
     failures = check_failures(run, baseline, shared, alpha)
-    reasons = [_told(each, tolerance) for each in quantities if each.regressed]
-    verdict: Verdict = "regressed" if reasons else "passed"
-    if failures.risen:
-        verdict = verdict if reasons else "failures"
-        reasons.append(failures.words)
-    if verdict == "passed" and (undecided := _undecided(quantities, alpha)):
-        verdict, reasons = "undecided", undecided
+    reasons = [_told(each, tolerance) for each in quantities if each.verdict == "regressed"]
+    reasons += [failures.words] if failures.risen else []
+    undecided = _undecided(quantities)
     return Check(
-        verdict=verdict,
+        verdict=_verdict(quantities, failures, undecided),
         run=run.id,
         baseline=baseline.id,
         alpha=alpha,
         tolerance=tolerance,
         concurrencies=tuple(shared),
-        paired=are_paired(baseline, run),
+        paired=paired,
         quantities=tuple(quantities),
         failures=failures,
-        reasons=tuple(reasons),
+        reasons=(*reasons, *undecided),
         warnings=(
             *doubts_of(baseline),
             *doubts_of(run),
@@ -107,6 +81,18 @@ def check(run: Benchmark, baseline: Benchmark, *, alpha: float = 0.05, tolerance
             *_unchecked(run, baseline, quantities),
         ),
     )
+
+
+def _verdict(quantities: Sequence[CheckedQuantity], failures: FailureCheck, undecided: Sequence[str]) -> Verdict:
+    """What was decided is never hidden behind what was not, and what was not never passes as if it were."""
+    verdicts = {each.verdict for each in quantities}
+    if "regressed" in verdicts:
+        return "regressed"
+    if failures.risen:
+        return "failures"
+    if undecided:
+        return "passed in part" if "passed" in verdicts else "undecided"
+    return "passed"
 
 
 def _require_comparable(run: Benchmark, baseline: Benchmark) -> None:
@@ -126,83 +112,40 @@ def _require_comparable(run: Benchmark, baseline: Benchmark) -> None:
         )
 
 
-def _quantities(
-    run: Benchmark, baseline: Benchmark, shared: list[int], alpha: float, tolerance: float, seed: int
-) -> list[CheckedQuantity]:
-    pairs_of: dict[CheckedName, list[_Pair]] = {
+def _pairs(run: Benchmark, baseline: Benchmark, shared: Sequence[int]) -> dict[CheckedName, list[Pair]]:
+    """What both measured: of each quantity at every shared concurrency, of prefill at every shared prompt length."""
+    pairs: dict[CheckedName, list[Pair]] = {
         name: [values_of(baseline, run, concurrency, name) for concurrency in shared] for name in CHECKED
     }
-    pairs_of[_PREFILL] = [prefill_values_of(baseline, run, length) for length in shared_lengths(baseline, run)]
-    strata = {name: _strata(pairs, paired=are_paired(baseline, run)) for name, pairs in pairs_of.items()}
-    tested = {name: is_worse(each, more_is_better=_more_is_better(name), seed=seed) for name, each in strata.items() if each}
-    raised = holm([each.p for each in tested.values()])
-    found = []
-    for (name, each), p in zip(tested.items(), raised, strict=True):
-        worse_by = 1 - each.ratio if _more_is_better(name) else each.ratio - 1
-        found.append(
-            CheckedQuantity(
-                quantity=name,
-                ratio=each.ratio,
-                p=p,
-                least_p=min(1.0, each.least_p * len(tested)),
-                repeats=min(len(side) for pair in pairs_of[name] for side in pair),
-                regressed=p <= alpha and worse_by > tolerance,
-            )
-        )
-    return found
-
-
-def words_of(quantity: CheckedName) -> str:
-    """A checked quantity in words, for a table or a sentence."""
-    return "prefill tokens/s" if quantity == "prefill_tokens_per_s" else QUANTITIES[quantity].words
-
-
-def _more_is_better(quantity: CheckedName) -> bool:
-    return quantity == "prefill_tokens_per_s" or QUANTITIES[quantity].more_is_better
-
-
-def _strata(pairs: Sequence[_Pair], *, paired: bool) -> list[Stratum]:
-    """One for each concurrency or prompt length, or for each pair of repeats where both were measured by turns."""
-    found: list[Stratum] = []
-    for base, other in pairs:
-        if paired:
-            found += [([before], [now]) for before, now in zip(base, other, strict=True)]
-        else:
-            found.append((base, other))
-    # A repeat in which nothing was measured has no ratio; its failed requests are judged apart.
-    above_zero = [([each for each in base if each > 0], [each for each in other if each > 0]) for base, other in found]
-    return [stratum for stratum in above_zero if all(stratum)]
+    pairs[PREFILL] = [prefill_values_of(baseline, run, length) for length in shared_lengths(baseline, run)]
+    return pairs
 
 
 def _told(checked: CheckedQuantity, tolerance: float) -> str:
-    way = "down" if _more_is_better(checked.quantity) else "up"
+    way = "down" if more_is_better(checked.quantity) else "up"
     change = abs(checked.ratio - 1)
     return f"{words_of(checked.quantity)} is {way} by {change:.1%} (tolerated: {tolerance:.1%}; p = {checked.p:.2g})"
 
 
-def _undecided(quantities: list[CheckedQuantity], alpha: float) -> list[str]:
-    missing = [QUANTITIES[name].words for name in CHECKED if name not in {each.quantity for each in quantities}]
-    if len(missing) == len(CHECKED):
-        return ["nothing that is checked was measured in both runs"]
-    short = [each for each in quantities if each.least_p > alpha]
-    if not short:
-        return []
-    words = ", ".join(words_of(each.quantity) for each in short)
-    few = min(each.repeats for each in short)
-    least = max(each.least_p for each in short)
-    at = "prompt lengths" if all(each.quantity == _PREFILL for each in short) else "concurrencies"
-    told = f"{few} repeats at so few {at} could not show a regression of {words}"
-    return [f"{told}: p cannot come below {least:.2g}, and alpha is {alpha:g}; measure more repeats or more {at}"]
+def _undecided(quantities: Sequence[CheckedQuantity]) -> list[str]:
+    """Of which quantities nobody can tell, each in a sentence."""
+    if not {each.quantity for each in quantities} & set(CHECKED):
+        return ["nothing that is checked of load was measured in both runs", *_whys(quantities)]
+    return _whys(quantities)
 
 
-def _unchecked(run: Benchmark, baseline: Benchmark, quantities: list[CheckedQuantity]) -> list[str]:
+def _whys(quantities: Sequence[CheckedQuantity]) -> list[str]:
+    return [each.why for each in quantities if each.why is not None]
+
+
+def _unchecked(run: Benchmark, baseline: Benchmark, quantities: Sequence[CheckedQuantity]) -> list[str]:
     """What a reader might believe to be checked, and is not."""
     found = []
     if missing := sorted({point.concurrency for point in baseline.points} - {point.concurrency for point in run.points}):
         found.append(f"not measured in {name_of(run)}, and so not checked: concurrency {', '.join(map(str, missing))}")
     if missing := sorted({point.input_tokens for point in baseline.prefill} - {point.input_tokens for point in run.prefill}):
         found.append(f"not measured in {name_of(run)}, and so not checked: prefill of {', '.join(map(str, missing))}")
-    if without := [QUANTITIES[name].words for name in CHECKED if name not in {each.quantity for each in quantities}]:
+    if without := [words_of(name) for name in CHECKED if name not in {each.quantity for each in quantities}]:
         found.append(f"not measured in both, and so not checked: {', '.join(without)}")
     empty = {
         name_of(each): sum(not point.completed for point in each.points) + sum(not point.requests for point in each.prefill)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_reading_commands"]
 
-_EXIT_CODES = {"passed": 0, "regressed": 1, "failures": 1, "undecided": 2}
+_EXIT_CODES = {"passed": 0, "regressed": 1, "failures": 1, "undecided": 2, "passed in part": 3}
 
 
 def add_reading_commands(group: typer.Typer) -> None:
@@ -91,7 +91,8 @@ def check_run(
 ) -> None:
     """Fail when a run is worse than its baseline and its repeats support that.
 
-    Exit code 1: a regression, or more failed requests; 2: so few repeats could not show a regression if there were one.
+    Exit code 1: a regression, or more failed requests; 2: so few repeats could not show a regression if there were one; 3: of
+    some quantities only: the others have passed.
     """
     from roundhouse.build.extras import require_extra
 

@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .checking import Check, words_of
+from .checking import Check
 from .comparing import ComparedRun, Comparison
+from .judging import words_of
 from .labels import settings_words
 from .records import Benchmark
 from .statistics import QUANTITIES, Level, PrefillLevel, Ratio, Spread, levels_of, prefill_levels_of
@@ -101,14 +102,14 @@ def comparison_view(comparison: Comparison) -> Group:
 def check_view(checked: Check) -> Group:
     """The verdict first, then what it rests on."""
     head = f"{checked.verdict}: {checked.run} against {checked.baseline}"
-    table = _table("over all shared concurrencies", right=("ratio", "p (Holm)", "least possible p", "repeats"))
+    table = _table("over all that both share", right=("ratio", "p (Holm)", "least possible p", "repeats"), last="")
     for each in checked.quantities:
         p, least = f"{each.p:.3g}", f"{each.least_p:.2g}"
-        words = words_of(each.quantity) + (" ✗" if each.regressed else "")
-        table.add_row(words, f"{each.ratio:.3f}", p, least, str(each.repeats))
+        told = f"✗ {each.verdict}" if each.verdict == "regressed" else each.verdict
+        table.add_row(words_of(each.quantity), f"{each.ratio:.3f}", p, least, str(each.repeats), told)
     reasons = [Text(f"  {reason}") for reason in checked.reasons]
     failures = Text(f"{checked.failures.words}; concurrencies {', '.join(map(str, checked.concurrencies))}")
-    style = "green" if checked.verdict == "passed" else "bold red"
+    style = {"passed": "green", "passed in part": "yellow"}.get(checked.verdict, "bold red")
     return Group(Text(head, style=style), *reasons, table, failures, *_warnings(checked.warnings))
 
 

@@ -9,7 +9,7 @@ both were measured side by side.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Stratum", "Tested", "holm", "is_worse"]
+__all__ = ["Stratum", "Tested", "holm", "is_worse", "least_possible_p"]
 
 Stratum = tuple[Sequence[float], Sequence[float]]
 """What the base and the other measured, all above zero."""
@@ -64,19 +64,27 @@ def is_worse(strata: Sequence[Stratum], *, more_is_better: bool, seed: int = 0) 
     sign = -1.0 if more_is_better else 1.0
     logs = [(sign * np.log(np.asarray(base)), sign * np.log(np.asarray(other))) for base, other in strata]
     seen = sum(float(other.mean() - base.mean()) for base, other in logs)
-    exchanges = math.prod(math.comb(len(base) + len(other), len(base)) for base, other in strata)
-    if exchanges <= _MOST_COUNTED:
+    sizes = [(len(base), len(other)) for base, other in strata]
+    if _exchanges(sizes) <= _MOST_COUNTED:
         totals = np.zeros(1)
         for base, other in logs:
             totals = np.add.outer(totals, _all_differences(base, other)).ravel()
         p = float(np.mean(totals >= seen - _ROUNDING))
-        least = 1 / exchanges
     else:
         draws = np.random.default_rng(seed)
         drawn = np.sum([_drawn_differences(base, other, draws) for base, other in logs], axis=0)
         p = (1 + int(np.count_nonzero(drawn >= seen - _ROUNDING))) / (1 + _DRAWN)
-        least = 1 / (1 + _DRAWN)
-    return Tested(ratio=math.exp(sign * seen / len(strata)), p=p, least_p=least)
+    return Tested(ratio=math.exp(sign * seen / len(strata)), p=p, least_p=least_possible_p(sizes))
+
+
+def least_possible_p(sizes: Iterable[tuple[int, int]]) -> float:
+    """The smallest p-value that repeats can come to, however bad things are.
+
+    Args:
+        sizes: of each stratum, how many values the base has and how many the other.
+    """
+    exchanges = _exchanges(sizes)
+    return 1 / exchanges if exchanges <= _MOST_COUNTED else 1 / (1 + _DRAWN)
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -86,6 +94,11 @@ def holm(values: Sequence[float]) -> list[float]:
         most = max(most, min(1.0, values[number] * (len(values) - rank)))
         raised[number] = most
     return raised
+
+
+def _exchanges(sizes: Iterable[tuple[int, int]]) -> int:
+    """In how many ways the values of all strata can be told apart into two sides as large as these."""
+    return math.prod(math.comb(base + other, base) for base, other in sizes)
 
 
 def _all_differences(base: Floats, other: Floats) -> Floats:

@@ -9,7 +9,8 @@ import pytest
 from benchmark_runs import made_benchmark, made_prefill
 
 from roundhouse.errors import UsageError
-from roundhouse.serve.benchmark.checking import CHECKED, check
+from roundhouse.serve.benchmark.checking import check
+from roundhouse.serve.benchmark.judging import CHECKED
 from roundhouse.serve.benchmark.points import PrefillPoint
 from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.workload import Workload
@@ -63,8 +64,9 @@ def test_too_few_repeats_never_pass() -> None:
     few = {1: [100.0, 100.0], 8: [400.0, 400.0]}
     checked = check(scaled(1.0, few), made_benchmark(few))
     assert checked.verdict == "undecided"
-    assert "2 repeats" in checked.reasons[0]
+    assert "2 repeats against the baseline's 2 at 2 concurrencies" in checked.reasons[0]
     assert "p cannot come below 0.083" in checked.reasons[0]
+    assert checked.reasons[0].endswith("it takes 3 repeats against these")
     one_level = {1: [100.0, 100.0, 100.0]}
     assert check(scaled(0.5, one_level), made_benchmark(one_level)).verdict == "undecided"
     assert check(scaled(0.5, one_level), made_benchmark(one_level), alpha=0.2).verdict == "regressed"
@@ -100,15 +102,30 @@ def test_prefill_is_checked_where_both_have_measured_it() -> None:
     base = made_benchmark(BASE, prefill=prefills(1000, 1010, 990))
     slower = check(scaled(1.0, prefill=prefills(900, 909, 891)), base)
     assert slower.verdict == "regressed"
-    assert slower.reasons == ("prefill tokens/s is down by 10.0% (tolerated: 2.0%; p = 0.01)",)
+    assert slower.reasons == ("prefill tokens/s is down by 10.0% (tolerated: 2.0%; p = 0.0025)",)
     assert check(scaled(1.0, prefill=prefills(1000, 1010, 990)), base).verdict == "passed"
     without = check(scaled(1.0), base)
     assert {each.quantity for each in without.quantities} == set(CHECKED)
     assert any("so not checked: prefill of 512, 2048" in warning for warning in without.warnings)
-    one_length = [prefills(1000, 1010, 990, lengths=(512,)) for _ in range(2)]
-    undecided = check(scaled(1.0, prefill=one_length[0]), made_benchmark(BASE, prefill=one_length[1]))
-    assert undecided.verdict == "undecided"
-    assert "at so few prompt lengths" in undecided.reasons[0]
+
+
+def test_what_is_decided_is_not_drowned_by_what_is_not() -> None:
+    one = made_benchmark(BASE, prefill=prefills(1000, 1010, 990, lengths=(512,)))
+    assert check(scaled(1.0, prefill=prefills(1000, 1010, 990, lengths=(512,))), one).verdict == "passed"
+    slower = check(scaled(1.0, prefill=prefills(900, 909, 891, lengths=(512,))), one)
+    assert (slower.verdict, slower.quantities[-1].p) == ("regressed", pytest.approx(0.05))
+    two = prefills(1000, 1010, lengths=(512,))
+    in_part = check(scaled(1.0, prefill=two), one)
+    assert in_part.verdict == "passed in part"
+    assert [each.verdict for each in in_part.quantities] == ["passed", "passed", "passed", "undecided"]
+    (why,) = in_part.reasons
+    assert why.startswith("prefill tokens/s: 2 repeats against the baseline's 3 at 1 prompt length cannot show a regression")
+    assert why.endswith("p cannot come below 0.1, and alpha is 0.05; it takes 3 repeats against these")
+    worse = check(scaled(0.9, prefill=two), one)
+    assert worse.verdict == "regressed"
+    assert "output tokens/s is down" in worse.reasons[0]
+    assert worse.reasons[-1] == why
+    assert check(with_failures(scaled(1.0, prefill=two), 1), one).verdict == "failures"
 
 
 def test_a_prompt_that_fails_is_a_failure() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roundhouse.serve.benchmark.statistics import holm, is_worse
+from roundhouse.serve.benchmark.statistics import holm, is_worse, least_possible_p
 
 
 def test_three_against_three_that_do_not_overlap_are_one_exchange_of_twenty() -> None:
@@ -59,6 +59,13 @@ def test_equal_runs_fail_as_often_as_alpha_says_and_slower_ones_are_seen() -> No
 
     assert share_below(0.05, 1.0) <= 0.08
     assert share_below(0.05, 0.92) >= 0.95
+
+
+def test_the_least_p_is_known_before_anything_is_measured() -> None:
+    assert least_possible_p([(3, 3)]) == 1 / 20
+    assert least_possible_p([(3, 3), (2, 4)]) == 1 / (20 * 15)
+    assert least_possible_p([(1, 1)] * 5) == 1 / 32
+    assert least_possible_p([(20, 20)]) == 1 / 10_000, "so many are drawn"
 
 
 def test_holm_raises_what_is_tested_several_times_and_keeps_its_order() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundhouse.serve.benchmark.statistics import Ratio, ratio_interval, ratio_intervals
+from roundhouse.serve.benchmark.statistics import Ratio, paired_ratio_intervals, ratio_interval, ratio_intervals
 
 SPEEDS = st.lists(st.floats(min_value=1e-3, max_value=1e6), min_size=3, max_size=8)
 
@@ -107,6 +107,28 @@ def test_many_at_once_keep_their_order_and_name_those_without_interval() -> None
     assert [ratio.low is not None for ratio in found] == [True, False, False, True, False]
     assert found[1].why
     assert ratio_intervals([], [[1.0]]) == [Ratio(None, None, None, None, "none", 0, "one side has no value")]
+
+
+def test_many_pairs_at_once_agree_with_scipy_one_by_one() -> None:
+    draws = np.random.default_rng(12)
+    pairs = []
+    for repeats in (9, 5, 9, 20, 4):
+        base = draws.lognormal(5, 0.5, repeats)
+        pairs.append((list(base), list(base * draws.lognormal(0.2, 0.1, repeats))))
+    for quick, (before, now) in zip(paired_ratio_intervals(pairs), pairs, strict=True):
+        scipy_s = ratio_interval(before, now, paired=True)
+        assert quick.value == scipy_s.value
+        assert quick.low == pytest.approx(scipy_s.low, rel=0.02)
+        assert quick.high == pytest.approx(scipy_s.high, rel=0.02)
+        assert (quick.confidence, quick.method, quick.repeats) == (scipy_s.confidence, scipy_s.method, scipy_s.repeats)
+
+
+def test_pairs_that_have_no_interval_keep_their_place() -> None:
+    found = paired_ratio_intervals([([1.0], [2.0]), ([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]), ([], [])])
+    assert [ratio.value for ratio in found] == [2.0, 3.0, None]
+    assert [ratio.low is not None for ratio in found] == [False, True, False]
+    with pytest.raises(ValueError, match="cannot be paired"):
+        paired_ratio_intervals([([1.0, 2.0, 3.0], [1.0])])
 
 
 def test_equal_seeds_give_equal_intervals() -> None:
