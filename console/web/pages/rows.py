@@ -10,6 +10,8 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 from sqlalchemy.orm import Session
 
+from roundhouse.serve.benchmark.exporting import spreadsheet_text
+
 from ...benchmarks.queries import benchmark_choices
 from ...benchmarks.row_records import EngineFacts, EnginesAsked, EngineWanted, RowSort
 from ...benchmarks.rows import engine_rows
@@ -33,7 +35,6 @@ _CSV = {
     "evaluation": "evaluation",
 }  # fmt: skip
 """Columns, and where their values come from."""
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 _Text = Annotated[str, Query(max_length=200)]
 
@@ -83,7 +84,9 @@ def rows_csv(session: Reading, wanted: Wanted, sort: RowSort = "-speed") -> Resp
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow([*_CSV, "concurrency", "price_per_hour", "currency"])
     for row in found.rows:
-        writer.writerow([*(_cell(row, name) for name in _CSV.values()), wanted.at, _plain(found.price), settings.currency])
+        writer.writerow(
+            [*(_cell(row, name) for name in _CSV.values()), wanted.at, _plain(found.price), _plain(settings.currency)]
+        )
     headers = {"content-disposition": f'attachment; filename="roundhouse-engines-at-{wanted.at}.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -98,7 +101,7 @@ def _cell(row: EngineFacts, name: str) -> object:
 
 
 def _plain(value: object) -> object:
-    """A value for CSV; a name that a spreadsheet would take for a formula is kept from being one."""
+    """A value for CSV."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULAS) else "" if value is None else value
+    return spreadsheet_text(value) if isinstance(value, str) else "" if value is None else value

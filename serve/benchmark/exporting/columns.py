@@ -57,9 +57,10 @@ def _recipe(key: str) -> Column:
     return Column(key, "text", "", lambda row: row.run.header.subject.recipe.get(key))
 
 
-def _guard(row: Row) -> Any:
+def _guard(row: Row) -> str | None:
     subject = row.run.header.subject
-    return (subject.settings or subject.recipe).get("guard")
+    guard = (subject.settings or subject.recipe).get("guard")
+    return guard if isinstance(guard, str) else None
 
 
 def _hardware(row: Row) -> str | None:

@@ -15,9 +15,12 @@ from ..records import SCHEMA_VERSION, Benchmark
 from .columns import COLUMNS, ColumnType, rows_of
 from .document import json_of
 
-__all__ = ["Format", "export"]
+__all__ = ["Format", "export", "spreadsheet_text"]
 
 Format = Literal["json", "csv", "parquet"]
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""With which a text begins that a spreadsheet would take for a formula, and run: somebody's model may be called like one."""
 
 
 def export(runs: Sequence[Benchmark], format_: Format) -> bytes:
@@ -35,18 +38,29 @@ def export(runs: Sequence[Benchmark], format_: Format) -> bytes:
     return _csv(runs) if format_ == "csv" else _parquet(runs)
 
 
+def spreadsheet_text(text: str) -> str:
+    """A text for a cell of CSV; one that a spreadsheet would take for a formula is kept from being one."""
+    return f"'{text}" if text.startswith(_FORMULAS) else text
+
+
 def _csv(runs: Sequence[Benchmark]) -> bytes:
+    lines = [_line([column.name for column in COLUMNS])]
+    lines += [_line([_cell(row[column.name], column.type) for column in COLUMNS]) for row in rows_of(runs)]
+    return "".join(lines).encode()
+
+
+def _line(cells: Sequence[Any]) -> str:
+    """One line of CSV. Its end is chosen so that any line break within a text is quoted, and is a newline after all."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [column.name for column in COLUMNS], lineterminator="\n")
-    writer.writeheader()
-    for row in rows_of(runs):
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-    return text.getvalue().encode()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, type_: ColumnType) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if type_ == "text" and value is not None:
+        return spreadsheet_text(str(value))
     return ("true" if value else "false") if isinstance(value, bool) else value
 
 

@@ -131,6 +131,18 @@ def test_csv_has_a_row_for_each_point_and_the_same_columns_in_each() -> None:
     assert float(prefill["prefill_tokens_per_s"]) == pytest.approx(1000)
 
 
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "=cmd|' /C calc'!A0", "a=1", "'x", "plain"])
+def test_no_text_is_a_formula_and_numbers_are_as_they_are(name: str) -> None:
+    subject = Subject(kind="endpoint", name=name, model=name, server=name, manifest={"recipe": {"weights": name}})
+    point = made_point(1, 0, other_cores=-0.5)
+    run = made_benchmark(subject=subject, session=name).model_copy(update={"points": (point,)})
+    (row,) = csv.DictReader(io.StringIO(export([run], "csv").decode(), newline=""))
+    expected = f"'{name}" if name[0] in "=+-@\t\r" else name
+    assert {row[column] for column in ("name", "model", "server", "session", "weights")} == {expected}
+    assert row["other_cores"] == "-0.5"
+    assert not any(row[column.name].startswith(("=", "+", "-", "@", "\t", "\r")) for column in COLUMNS if column.type == "text")
+
+
 def test_parquet_has_the_same_with_types_and_units() -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not there", exc_type=ImportError)
     table = parquet.read_table(io.BytesIO(export([full_run(), made_benchmark(id_="b" * 12)], "parquet")))
