@@ -18,8 +18,8 @@ def level_rows(points: Iterable[Point]) -> tuple[LevelRow, ...]:
     return tuple(_row(level) for level in levels_of(points))
 
 
-def summary_of(levels: Sequence[LevelRow], prefill: Iterable[PrefillPoint]) -> dict[str, Any]:
-    """What a run's row says of its levels, by column."""
+def summary_of(levels: Sequence[LevelRow], prefill: Sequence[PrefillPoint]) -> dict[str, Any]:
+    """What a run's row says of its levels and of its prefill, by column."""
     most = max(levels, key=lambda level: level.output_tokens_per_s, default=None)
     alone = next((level for level in levels if level.concurrency == 1), None)
     return {
@@ -29,7 +29,7 @@ def summary_of(levels: Sequence[LevelRow], prefill: Iterable[PrefillPoint]) -> d
         "prefill_tokens_per_s": max(
             (level.tokens_per_s.median for level in prefill_levels_of(prefill) if level.tokens_per_s), default=None
         ),
-        "failed": sum(level.failed for level in levels),
+        "failed": sum(level.failed for level in levels) + sum(point.failures for point in prefill),
         "noisy": sum(level.noisy for level in levels),
     }
 

@@ -9,23 +9,70 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from .regressions import Regression
+from .regressions import Regression, WorseName
 
-__all__ = ["TREND_METRICS", "Trend", "TrendFilter", "TrendMetric", "TrendRun", "Trends"]
+__all__ = ["TREND_METRICS", "Trend", "TrendFilter", "TrendMetric", "TrendRun", "Trended", "Trends"]
 
-TrendMetric = Literal["most", "alone", "ttft", "prefill"]
-TREND_METRICS: dict[TrendMetric, tuple[str, str, str, str]] = {
-    "most": (
+TrendMetric = Literal["most", "alone", "ttft", "inter_token", "prefill", "failed"]
+
+
+class Trended(NamedTuple):
+    """What is followed over time."""
+
+    title: str
+    label: str
+    """What the axis counts."""
+    unit: str
+    described: str
+    """How to read it."""
+    checked: WorseName
+    """What of a check it shows."""
+    more_is_better: bool = False
+
+
+TREND_METRICS: dict[TrendMetric, Trended] = {
+    "most": Trended(
         "Most tokens/s",
         "Output",
         "tokens/s",
         "Output tokens a second at the concurrency where they are most: more is better.",
+        "output_tokens_per_s",
+        True,
     ),
-    "alone": ("Tokens/s alone", "Output", "tokens/s", "Output tokens a second of one request at a time: more is better."),
-    "ttft": ("Time to the first token, alone", "TTFT, p50", "ms", "Of one request at a time, the median one: less is better."),
-    "prefill": ("Prefill", "Prompt", "tokens/s", "Prompt tokens a second, the most of the prompt lengths: more is better."),
+    "alone": Trended(
+        "Tokens/s alone",
+        "Output",
+        "tokens/s",
+        "Output tokens a second of one request at a time: more is better.",
+        "output_tokens_per_s",
+        True,
+    ),
+    "ttft": Trended(
+        "Time to the first token, alone",
+        "TTFT, p50",
+        "ms",
+        "Of one request at a time, the median one: less is better.",
+        "ttft_p50",
+    ),
+    "inter_token": Trended(
+        "Time between tokens, alone",
+        "Inter-token, p50",
+        "ms",
+        "Of one request at a time, the median one: less is better.",
+        "inter_token_p50",
+    ),
+    "prefill": Trended(
+        "Prefill",
+        "Prompt",
+        "tokens/s",
+        "Prompt tokens a second, the most of the prompt lengths: more is better.",
+        "prefill_tokens_per_s",
+        True,
+    ),
+    "failed": Trended(
+        "Failed requests", "Failed", "requests", "Of all points of a run, prefill included: none is right.", "failures"
+    ),
 }
-"""What is followed: title, what the axis counts in which unit, and how to read it."""
 
 
 class TrendFilter(BaseModel):
@@ -57,14 +104,16 @@ class TrendRun(NamedTuple):
     prefill: float | None
     """Tokens a second, all three."""
     ttft: float | None
-    """Seconds."""
+    inter_token: float | None
+    """Seconds, both."""
+    failed: int
     noisy: int
     is_baseline: bool
 
     def value(self, metric: TrendMetric) -> float | None:
         """A metric in its unit."""
         found: float | None = getattr(self, metric)
-        return 1000 * found if metric == "ttft" and found is not None else found
+        return 1000 * found if TREND_METRICS[metric].unit == "ms" and found is not None else found
 
 
 @dataclass(frozen=True)
@@ -89,6 +138,16 @@ class Trend:
     """The newest that is pinned."""
     regression: Regression | None
     """What came of the newest run's check against the baseline; None where there is nothing to check."""
+
+    def is_worse(self, metric: TrendMetric) -> bool:
+        """Whether the newest run has regressed in what this metric shows, and the metric shows it."""
+        of = TREND_METRICS[metric]
+        if self.regression is None or self.baseline is None or of.checked not in self.regression.worse:
+            return False
+        before, now = self.baseline.value(metric), self.newest.value(metric)
+        if before is None or now is None:
+            return False
+        return now < before if of.more_is_better else now > before
 
     @property
     def label(self) -> str:

@@ -18,7 +18,7 @@ __all__ = ["MOST_RUNS", "MOST_SERIES", "list_trends"]
 
 MOST_SERIES = 400
 """Series that are looked at, those with the newest runs."""
-MOST_RUNS = 40
+MOST_RUNS = 30
 """Runs of each series that are drawn, the newest."""
 _OF_SERIES = (BenchmarkRun.series, BenchmarkRun.id, BenchmarkRun.is_baseline)
 _ALONE = and_(BenchmarkLevel.benchmark_id == BenchmarkRun.id, BenchmarkLevel.concurrency == 1)
@@ -30,6 +30,8 @@ _OF_RUN = (
     BenchmarkRun.tokens_per_s_alone,
     BenchmarkRun.prefill_tokens_per_s,
     BenchmarkLevel.ttft_p50,
+    BenchmarkLevel.inter_token_p50,
+    BenchmarkRun.failed,
     BenchmarkRun.noisy,
     BenchmarkRun.is_baseline,
 )
@@ -47,7 +49,10 @@ _SAME = (
 
 
 def list_trends(session: Session, wanted: TrendFilter, page: PageOf) -> Trends:
-    """A page of the series that fit, in four statements: what has become worse first, then what was measured last."""
+    """A page of the series that fit: what has become worse first, then what was measured last.
+
+    It takes five statements, and two more where requests failed.
+    """
     there = _series(session, wanted)
     pairs = [(baseline, newest) for _, newest, baseline in there.values() if baseline and baseline != newest]
     checked = check_regressions(session, pairs)

@@ -13,9 +13,9 @@ __all__ = ["trend_charts"]
 def trend_charts(trends: Sequence[Trend]) -> tuple[Chart, ...]:
     """Those metrics of which anything was measured. A pinned baseline is a level across, where there is one series or a few."""
     drawn = []
-    for metric, (title, label, unit, described) in TREND_METRICS.items():
+    for metric, (title, label, unit, described, *_) in TREND_METRICS.items():
         series = [_series(trend, metric, look) for look, trend in enumerate(trends)]
-        if not any(point.y is not None for each in series for point in each.points):
+        if not any(_tells(metric, point.y) for each in series for point in each.points):
             continue
         rules = [Rule(level, f"baseline of {trend.number}") for trend, level in _baselines(trends, metric)]
         drawn.append(
@@ -24,18 +24,22 @@ def trend_charts(trends: Sequence[Trend]) -> tuple[Chart, ...]:
     return tuple(drawn)
 
 
+def _tells(metric: TrendMetric, value: float | None) -> bool:
+    """Whether a value is worth a picture: that no request failed is what everybody expects."""
+    return bool(value) if metric == "failed" else value is not None
+
+
 def _series(trend: Trend, metric: TrendMetric, look: int) -> Series:
-    return Series(trend.label, [_point(trend, run, run.value(metric)) for run in trend.runs], look=look)
+    return Series(trend.label, [_point(trend, run, metric) for run in trend.runs], look=look)
 
 
-def _point(trend: Trend, run: TrendRun, value: float | None) -> ChartPoint:
-    is_worse = run.id == trend.newest.id and trend.regression is not None and trend.regression.state == "regressed"
+def _point(trend: Trend, run: TrendRun, metric: TrendMetric) -> ChartPoint:
     return ChartPoint(
         run.began_at.timestamp(),
-        value,
+        run.value(metric),
         hollow=run.noisy > 0,
         note=", ".join([f"run {run.id}", *["baseline"] * run.is_baseline, *["noisy"] * bool(run.noisy)]),
-        flag="worse than the baseline" if is_worse else "",
+        flag="worse than the baseline" if run.id == trend.newest.id and trend.is_worse(metric) else "",
     )
 
 

@@ -62,7 +62,11 @@ class RunMadeUp:
     turns: str | None = None
     """The session in which it took turns with others."""
     prefill: Mapping[int, Sequence[float]] = field(default_factory=dict)
-    """Seconds to the first token by prompt length, one number a repeat."""
+    """Seconds to the first token by prompt length, one number a repeat; 0 where no prompt was answered."""
+    failed: int = 0
+    """Requests of each point, besides those that completed."""
+    failed_prompts: int = 0
+    """Of each prefill point, likewise."""
     other_cores: float | None = 0.0
     mismatches: int = 0
     versions: Mapping[str, str] = field(default_factory=lambda: {"roundhouse-llm": "0.3.0", "torch": "2.13.0"})
@@ -121,6 +125,7 @@ class RunMadeUp:
             began_at=self.began_at,
             duration_s=1000 / speed,
             completed=8,
+            failed={"timeout": self.failed} if self.failed else {},
             input_tokens=2000,
             output_tokens=1000,
             tokens_from="usage",
@@ -151,7 +156,13 @@ def add_run(session: Session, id_: str, **fields: Any) -> RunMadeUp:
     run = RunMadeUp(id_, **fields)
     prefill = [
         PrefillPoint(
-            input_tokens=length, repeat=repeat, began_at=run.began_at, requests=4, ttft=_percentiles(seconds), other_cores=0.0
+            input_tokens=length,
+            repeat=repeat,
+            began_at=run.began_at,
+            requests=4 if seconds else 0,
+            ttft=_percentiles(seconds) if seconds else None,
+            failed={"timeout": run.failed_prompts} if run.failed_prompts else {},
+            other_cores=0.0,
         )
         for length, times in run.prefill.items()
         for repeat, seconds in enumerate(times)
