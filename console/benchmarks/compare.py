@@ -8,25 +8,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from roundhouse.serve.benchmark.statistics import Ratio, ratio_interval, ratio_intervals
+from roundhouse.serve.benchmark.statistics import QUANTITIES
 
-from ..models import BenchmarkLevel, BenchmarkPoint, BenchmarkRun
+from ..models import BenchmarkLevel
 from .compare_asked import CompareAsked
-from .compare_records import Comparison, LevelBeside, RunBeside
+from .compare_prefill import compare_prefill
+from .compare_quantities import repeats_at
+from .compare_ratios import ratios_over, runs_in_turns
+from .compare_records import Comparison, LevelBeside, RunBeside, verdict_of
 from .differences import facts_by_run, line_up
 from .queries import benchmark_rows
 
 __all__ = ["compare_runs"]
 
-_MOST_PAIRED = 24
-"""Runs of the base's session that are paired with it. An interval of pairs takes a hundredth of a second, and sessions are
-a few runs that took turns."""
-
 Levels = Mapping[str, Mapping[int, LevelBeside]]
 
 
 def compare_runs(session: Session, asked: CompareAsked) -> Comparison:
-    """Compare, in six statements; repeats are read at one concurrency only."""
+    """Compare, in seven statements; repeats are read at one concurrency only, and of one quantity."""
     rows = benchmark_rows(session, asked.ids) if asked.ids else ()
     ids = [row.id for row in rows]
     missing = tuple(each for each in asked.ids if each not in set(ids))
@@ -35,9 +34,13 @@ def compare_runs(session: Session, asked: CompareAsked) -> Comparison:
     base = asked.base if asked.base in ids else ids[0]
     levels = _levels(session, ids)
     at = _chosen(asked.at, base, levels)
-    ratios = _ratios(session, base, ids, at)
+    in_turns = runs_in_turns(session, base, ids)
+    ratios = ratios_over(base, ids, repeats_at(session, ids, at, asked.by), in_turns)
+    better = QUANTITIES[asked.by].more_is_better
     runs = [
-        RunBeside(row, number, row.id == base, levels.get(row.id, {}), ratios.get(row.id)) for number, row in enumerate(rows, 1)
+        RunBeside(row, number, row.id == base, levels.get(row.id, {}), ratio, verdict_of(ratio, more_is_better=better))
+        for number, row in enumerate(rows, 1)
+        for ratio in [ratios.get(row.id)]
     ]
     facts = facts_by_run(session, ids)
     lined = line_up([facts[id_] for id_ in ids])
@@ -47,6 +50,7 @@ def compare_runs(session: Session, asked: CompareAsked) -> Comparison:
         missing=missing,
         concurrencies=sorted({concurrency for of_run in levels.values() for concurrency in of_run}),
         at=at,
+        prefill=compare_prefill(session, base, ids, in_turns),
         warnings=tuple(_warnings(runs)),
         differences=tuple(each for each in lined if asked.show_all or not each.is_equal),
         equal=sum(each.is_equal for each in lined),
@@ -69,31 +73,6 @@ def _chosen(asked: int | None, base: str, levels: Levels) -> int | None:
     if asked is not None and asked in counted:
         return asked
     return max(counted, key=lambda each: (each in levels.get(base, {}), counted[each], each), default=None)
-
-
-def _ratios(session: Session, base: str, ids: Sequence[str], at: int | None) -> dict[str, Ratio]:
-    """Of each run over the base: of pairs where both took turns, else of repeats as they are."""
-    repeats: dict[str, dict[int, float]] = defaultdict(dict)
-    columns = (BenchmarkPoint.benchmark_id, BenchmarkPoint.repeat, BenchmarkPoint.output_tokens_per_s)
-    wanted = select(*columns).where(BenchmarkPoint.benchmark_id.in_(ids), BenchmarkPoint.concurrency == at)
-    for id_, repeat, speed in session.execute(wanted.order_by(*columns[:2])):
-        repeats[id_][repeat] = speed
-    of_base = repeats[base]
-    found: dict[str, Ratio] = {}
-    for id_ in _in_turns(session, base, ids):
-        both = sorted(of_base.keys() & repeats[id_].keys())
-        found[id_] = ratio_interval([of_base[n] for n in both], [repeats[id_][n] for n in both], paired=True)
-    alone = [id_ for id_ in ids if id_ != base and id_ not in found]
-    unpaired = ratio_intervals(list(of_base.values()), [list(repeats[id_].values()) for id_ in alone])
-    return found | dict(zip(alone, unpaired, strict=True))
-
-
-def _in_turns(session: Session, base: str, ids: Sequence[str]) -> list[str]:
-    """Runs that took turns with the base."""
-    turns = BenchmarkRun.header["session"].as_string()
-    of_base = select(turns).where(BenchmarkRun.id == base).scalar_subquery()
-    found = set(session.scalars(select(BenchmarkRun.id).where(BenchmarkRun.id.in_(ids), turns == of_base)))
-    return [id_ for id_ in ids if id_ in found and id_ != base][:_MOST_PAIRED]
 
 
 def _warnings(runs: Sequence[RunBeside]) -> Iterator[str]:

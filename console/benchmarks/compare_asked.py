@@ -1,4 +1,4 @@
-"""The address of a comparison: which runs, which of them is the base, and at which concurrency."""
+"""The address of a comparison: which runs, which of them is the base, by what and at which concurrency."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from roundhouse.errors import UsageError
 
 from ..errors import FieldError
+from .compare_quantities import COMPARED_BY, USUAL, ComparedName
+from .records import MOST_CHOSEN
 
-__all__ = ["MOST_COMPARED", "CompareAsked"]
+__all__ = ["CompareAsked"]
 
-MOST_COMPARED = 200
 _LONGEST_ID = 64
 
 
@@ -26,6 +27,8 @@ class CompareAsked:
     """None: the first of them."""
     at: int | None = None
     """The concurrency at which ratios are taken; None chooses one."""
+    by: ComparedName = USUAL
+    """The quantity of which ratios are taken."""
     show_all: bool = False
     """Whether what is equal everywhere is shown, too."""
 
@@ -35,7 +38,7 @@ class CompareAsked:
 
         Raises:
             UsageError: too many runs.
-            FieldError: ``at`` is no concurrency.
+            FieldError: ``at`` is no concurrency, or ``by`` no quantity.
         """
         asked, without = cls(), set[str]()
         ids: list[str] = []
@@ -49,12 +52,14 @@ class CompareAsked:
                 asked = replace(asked, base=text or None)
             elif key == "at":
                 asked = replace(asked, at=_concurrency(text))
+            elif key == "by":
+                asked = replace(asked, by=_quantity(text))
             elif key == "all":
                 asked = replace(asked, show_all=text == "1")
         kept = tuple(dict.fromkeys(each for each in ids if each not in without))
-        if len(kept) > MOST_COMPARED:
+        if len(kept) > MOST_CHOSEN:
             raise UsageError(
-                f"{len(kept):,} runs are too many to compare at once", hint=f"Choose at most {MOST_COMPARED} of them."
+                f"{len(kept):,} runs are too many to compare at once", hint=f"Choose at most {MOST_CHOSEN} of them."
             )
         base = asked.base if asked.base in kept and asked.base != kept[0] else None
         return replace(asked, ids=kept, base=base)
@@ -65,6 +70,7 @@ class CompareAsked:
         said: list[tuple[str, str]] = [("run", each) for each in self.ids]
         said += [("base", self.base)] if self.base else []
         said += [("at", str(self.at))] if self.at is not None else []
+        said += [("by", self.by)] if self.by != USUAL else []
         said += [("all", "1")] if self.show_all else []
         return said
 
@@ -80,3 +86,10 @@ def _concurrency(text: str) -> int | None:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 7 and int(text)):
         raise FieldError("at", "a concurrency is a whole number above 0")
     return int(text)
+
+
+def _quantity(text: str) -> ComparedName:
+    for name in COMPARED_BY:
+        if text in ("", name):
+            return name
+    raise FieldError("by", "runs are not compared by this", hint=f"By one of {', '.join(COMPARED_BY)}.")

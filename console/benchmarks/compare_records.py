@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from roundhouse.serve.benchmark.statistics import Ratio
+from roundhouse.serve.benchmark.statistics import QUANTITIES, Ratio
 
 from .compare_asked import CompareAsked
+from .compare_quantities import USUAL
 from .differences import LinedUp
 from .records import BenchmarkRow
 
-__all__ = ["Comparison", "LevelBeside", "RunBeside", "RunVerdict"]
+__all__ = ["Comparison", "LevelBeside", "PrefillBeside", "PrefillCompared", "RunBeside", "RunVerdict", "verdict_of"]
 
 RunVerdict = Literal["faster", "slower", "no clear difference", "not known"]
 
@@ -25,11 +26,49 @@ class LevelBeside(NamedTuple):
     output_tokens_per_s: float
     output_tokens_per_s_least: float
     output_tokens_per_s_most: float
+    requests_per_s: float
     ttft_p50: float | None
     ttft_p99: float | None
     inter_token_p50: float | None
+    end_to_end_p50: float | None
     noisy: int
     """Repeats that others on the machine disturbed."""
+
+
+def verdict_of(ratio: Ratio | None, *, more_is_better: bool = True) -> RunVerdict:
+    """What a ratio over the base says, beyond noise."""
+    if ratio is None or ratio.value is None or ratio.low is None:
+        return "not known"
+    if not ratio.differs:
+        return "no clear difference"
+    return "faster" if (ratio.value > 1) == more_is_better else "slower"
+
+
+class PrefillBeside(NamedTuple):
+    """A run at one prompt length."""
+
+    tokens_per_s: float
+    """The median over repeats."""
+    repeats: int
+    ratio: Ratio | None
+    """Over the base's; None of the base itself."""
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """What the ratio says, beyond noise."""
+        return verdict_of(self.ratio)
+
+
+@dataclass(frozen=True)
+class PrefillCompared:
+    """Prefill of all runs."""
+
+    lengths: tuple[int, ...] = ()
+    """Of prompts, that are shown."""
+    left_out: int = 0
+    """Lengths that are not."""
+    of: Mapping[str, Mapping[int, PrefillBeside]] = field(default_factory=dict)
+    """By run and prompt length."""
 
 
 @dataclass(frozen=True)
@@ -43,21 +82,9 @@ class RunBeside:
     levels: Mapping[int, LevelBeside] = field(default_factory=dict)
     """By concurrency."""
     ratio: Ratio | None = None
-    """Output tokens a second over the base's, at the concurrency asked for; None of the base itself."""
-
-    @property
-    def verdict(self) -> RunVerdict:
-        """What the ratio says, beyond noise."""
-        if self.ratio is None or self.ratio.value is None or self.ratio.low is None:
-            return "not known"
-        if not self.ratio.differs:
-            return "no clear difference"
-        return "faster" if self.ratio.value > 1 else "slower"
-
-    @property
-    def is_paired(self) -> bool:
-        """Whether it was measured by turns with the base."""
-        return self.ratio is not None and self.ratio.method == "paired bootstrap"
+    """Over the base's, of the quantity and at the concurrency asked for; None of the base itself."""
+    verdict: RunVerdict = "not known"
+    """What the ratio says, beyond noise."""
 
     @property
     def label(self) -> str:
@@ -78,6 +105,7 @@ class Comparison:
     """That any of them was measured at."""
     at: int | None = None
     """Where ratios are taken; None where no run has a point."""
+    prefill: PrefillCompared = PrefillCompared()
     warnings: Sequence[str] = ()
     """Why they may not be comparable, each a sentence."""
     differences: Sequence[LinedUp] = ()
@@ -89,6 +117,16 @@ class Comparison:
     def base(self) -> RunBeside | None:
         """What the others are compared with."""
         return next((run for run in self.runs if run.is_base), None)
+
+    @property
+    def usual(self) -> str:
+        """The quantity that an address need not name."""
+        return USUAL
+
+    @property
+    def by(self) -> str:
+        """Of which quantity ratios are taken, in words."""
+        return QUANTITIES[self.asked.by].words
 
     @property
     def has_noise(self) -> bool:

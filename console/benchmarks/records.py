@@ -14,6 +14,7 @@ from roundhouse.serve.history.reader import RecordState
 from ..models import JobState
 
 __all__ = [
+    "MOST_CHOSEN",
     "BenchmarkChoices",
     "BenchmarkDetail",
     "BenchmarkFilter",
@@ -26,6 +27,9 @@ __all__ = [
     "SamplesAnswer",
     "WorkloadChoice",
 ]
+
+MOST_CHOSEN = 200
+"""Runs that can be chosen at once, to be compared, taken away as files, or deleted."""
 
 BenchmarkSort = Literal[
     "began", "-began", "most", "-most", "alone", "-alone", "prefill", "-prefill", "name", "-name", "model", "-model"

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from ...benchmarks.compare import compare_runs
-from ...benchmarks.compare_asked import MOST_COMPARED, CompareAsked
+from ...benchmarks.compare_asked import CompareAsked
+from ...benchmarks.compare_quantities import compared_by
 from ..compare_charts import MOST_DRAWN, compare_charts
 from ..page import Page
 from ..who import Reading, needs
@@ -28,6 +29,6 @@ def compare(request: Request, page: Page, session: Reading) -> Response:
         "benchmarks/compare.html",
         comparison=comparison,
         charts=compare_charts(comparison),
-        most_compared=MOST_COMPARED,
+        compared_by=compared_by(),
         most_drawn=MOST_DRAWN,
     )

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundhouse.console.benchmarks.compare_asked import MOST_COMPARED, CompareAsked
+from roundhouse.console.benchmarks.compare_asked import CompareAsked
+from roundhouse.console.benchmarks.compare_quantities import COMPARED_BY
+from roundhouse.console.benchmarks.records import MOST_CHOSEN
 from roundhouse.console.errors import FieldError
 from roundhouse.errors import UsageError
 
@@ -15,6 +17,7 @@ PAIRS = st.lists(
     st.one_of(
         st.tuples(st.sampled_from(["run", "base", "without", "all", "else"]), VALUES),
         st.tuples(st.just("at"), st.sampled_from(["", "1", "08", "64"])),
+        st.tuples(st.just("by"), st.sampled_from(["", " ttft_p99", *COMPARED_BY])),
     ),
     max_size=12,
 )
@@ -36,8 +39,8 @@ def test_the_last_base_and_concurrency_hold() -> None:
 
 
 def test_too_many_and_nonsense_are_refused() -> None:
-    ids = [("run", str(n)) for n in range(MOST_COMPARED)]
-    assert len(CompareAsked.read(ids).ids) == MOST_COMPARED
+    ids = [("run", str(n)) for n in range(MOST_CHOSEN)]
+    assert len(CompareAsked.read(ids).ids) == MOST_CHOSEN
     with pytest.raises(UsageError, match="201 runs are too many"):
         CompareAsked.read([*ids, ("run", "more")])
     for text in ("none", "-1", "0", "1.5", "٣"):

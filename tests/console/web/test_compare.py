@@ -12,11 +12,12 @@ from built import manifest_of
 from counting import count_queries
 from reading import text_of
 from runs_made_up import H200, add_run
+from sqlalchemy import update
 
 from roundhouse.build.hardware import Hardware
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import BenchmarkRun
+from roundhouse.console.models import BenchmarkPoint, BenchmarkRun
 from roundhouse.serve.benchmark.workload import Workload
 
 BASE, FASTER, SAME = "a" * 12, "b" * 12, "c" * 12
@@ -161,3 +162,100 @@ def test_somebodys_words_are_no_data(browser: BrowserMaker, measured: Database, 
         row = session.get_one(BenchmarkRun, SAME)
         row.header = row.header | {"subject": row.header["subject"] | {"server": server}}
     assert server in text_of(browser("viewer"), address(BASE, SAME, all=1))
+
+
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        ("output_tokens_per_s", "÷ base: output tokens/s over the base's at 8 at once"),
+        ("requests_per_s", "÷ base: requests/s over the base's at 8 at once"),
+        ("ttft_p50", "÷ base: TTFT p50 over the base's at 8 at once"),
+        ("ttft_p99", "÷ base: TTFT p99 over the base's at 8 at once"),
+        ("inter_token_p50", "÷ base: inter-token p50 over the base's at 8 at once"),
+        ("end_to_end_p50", "÷ base: end to end p50 over the base's at 8 at once"),
+    ],
+)
+def test_ratios_are_of_the_quantity_that_was_chosen(browser: BrowserMaker, measured: Database, by: str, said: str) -> None:
+    """The second is twice as fast in everything: rates double, and latencies halve."""
+    viewer = browser("viewer")
+    text = text_of(viewer, address(BASE, FASTER, by=by))
+    assert said in text
+    assert re.search(
+        r"2\.000 × 1\.9\d+ – 2\.0\d+ faster" if by.endswith("_per_s") else r"0\.500 × 0\.4\d+ – 0\.5\d+ faster", text
+    )
+    back = text_of(viewer, address(BASE, FASTER, base=FASTER, by=by))
+    assert re.search(r"(0\.500|2\.000) × [\d.]+ – [\d.]+ slower", back)
+    page = viewer.get(address(BASE, FASTER, by=by)).text
+    assert f'value="{by}" selected' in page
+    assert ("End to end p50, ms" in text) == (by == "end_to_end_p50")
+
+
+def test_the_usual_quantity_is_in_no_address_and_another_stays(browser: BrowserMaker, measured: Database) -> None:
+    viewer = browser("viewer")
+    page = viewer.get(address(BASE, FASTER)).text
+    assert 'value="output_tokens_per_s" selected' in page
+    assert 'type="hidden" name="by"' not in page
+    assert 'type="hidden" name="by" value="ttft_p50"' in viewer.get(address(BASE, FASTER, by="ttft_p50")).text
+    answer: Any = viewer.get(f"{address(BASE, FASTER)}&by=ttft_p50&by=output_tokens_per_s", follow_redirects=False)
+    assert parse_qsl(str(answer.headers["location"]).partition("?")[2]) == [("run", BASE), ("run", FASTER)]
+    assert "not compared by this" in text_of(viewer, address(BASE, FASTER, by="luck"), 422)
+
+
+def test_what_one_of_them_did_not_measure_has_no_ratio(browser: BrowserMaker, measured: Database) -> None:
+    with measured.writing() as session:
+        session.execute(
+            update(BenchmarkPoint).where(BenchmarkPoint.benchmark_id == SAME).values(ttft_p50=None, record={"ttft": None})
+        )
+    for by in ("ttft_p50", "ttft_p99"):
+        assert "one side has no value" in browser("viewer", by.replace("_", "")).get(address(BASE, SAME, by=by)).text
+
+
+def test_prefill_stands_beside_with_ratios_over_the_base(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        usual = {512: (0.100, 0.101, 0.102), 2048: (0.400, 0.404, 0.408)}
+        add_run(session, BASE, prefill=usual)
+        add_run(session, FASTER, prefill={length: [each / 2 for each in times] for length, times in usual.items()})
+        add_run(session, SAME, prefill={2048: usual[2048], 64: (0.0, 0.0, 0.0)})
+        add_run(session, "f" * 12)
+    viewer = browser("viewer")
+    text = text_of(viewer, address(BASE, FASTER, SAME, "f" * 12))
+    assert "Prefill by prompt length" in text
+    assert "512 tokens 2,048 tokens Tokens/s ÷ base Tokens/s ÷ base" in text, "of 64 nothing was answered"
+    assert text.count("2.000 × 1.961 – 2.040 at 90% faster") == 2
+    assert re.search(r"3 tiny — — 5,069 1\.000 × 0\.980 – 1\.020 at 90% no clear difference", text)
+    assert "Prefill by prompt length" not in text_of(viewer, address("f" * 12))
+    turned = text_of(viewer, address(BASE, FASTER, base=FASTER))
+    assert turned.count("0.500 × 0.490 – 0.510 at 90% slower") == 2
+
+
+def test_prefill_by_turns_is_compared_repeat_by_repeat(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        for id_, factor in ((BASE, 1.0), (FASTER, 2.0)):
+            add_run(session, id_, prefill={512: [each / factor for each in (0.1, 0.5, 0.2, 0.9, 0.3)]}, turns="some")
+    assert "2.000 × 2.000 – 2.000 at 94% faster, by turns" in text_of(browser("viewer"), address(BASE, FASTER))
+
+
+def test_of_many_lengths_those_are_shown_that_most_have(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        add_run(session, BASE, prefill={64 * number: (0.1,) for number in range(1, 8)})
+        add_run(session, FASTER, prefill={64 * number: (0.1,) for number in range(1, 31)})
+    text = text_of(browser("viewer"), address(BASE, FASTER))
+    assert "22 more lengths are left out" in text
+    assert all(f"{64 * number} tokens" in text for number in range(1, 9))
+    assert "1,920 tokens" not in text
+
+
+def test_everything_takes_few_statements_however_much_there_is(browser: BrowserMaker, database: Database) -> None:
+    ids = [f"{number:012x}" for number in range(40)]
+    with database.writing() as session:
+        for number, id_ in enumerate(ids):
+            prefill = dict.fromkeys((64, 512), (0.1, 0.11, 0.12))
+            add_run(session, id_, prefill=prefill, turns="some" if number % 2 else None)
+    viewer = browser("viewer")
+    viewer.get(address(*ids))
+    for by in ("output_tokens_per_s", "ttft_p99"):
+        with count_queries(database) as few:
+            viewer.get(address(*ids[:2], by=by))
+        with count_queries(database) as many:
+            viewer.get(address(*ids, by=by))
+        assert len(few) == len(many) <= 16
