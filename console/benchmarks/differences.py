@@ -94,9 +94,7 @@ def facts_by_run(session: Session, ids: Sequence[str]) -> dict[str, Facts]:
         facts = {key: _single(key, value) for key, value in zip(_SINGLE, values, strict=False)}
         for part, text in zip(_OBJECTS, values[len(_SINGLE) :], strict=True):
             if (part, text) not in read:
-                read[part, text] = {
-                    (part, key): value for key, value in _flat(json.loads(text or "{}"), _NOT_TOLD.get(part, ()))
-                }
+                read[part, text] = {(part, key): value for key, value in _flat(_object(text), _NOT_TOLD.get(part, ()))}
             facts |= read[part, text]
         found[id_] = facts
     return found
@@ -109,6 +107,15 @@ def line_up(facts: Sequence[Facts]) -> tuple[LinedUp, ...]:
         LinedUp(part, key, tuple([each.get((part, key), ABSENT) for each in facts]))
         for part, key in sorted(keys, key=lambda each: _PARTS.index(each[0]))
     )
+
+
+def _object(text: str | None) -> Mapping[str, Any]:
+    """A part with keys; an empty one where somebody's manifest has something else there."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _flat(values: Mapping[str, Any], left_out: Sequence[str] = (), above: str = "") -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import select
+from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from roundhouse.errors import RoundhouseError, UsageError
@@ -95,8 +96,9 @@ def add_imported(session: Session, actor: Actor, runs: Sequence[BenchmarkContent
     for content in runs:
         try:
             record_benchmark(session, content, _NOWHERE, _NOWHERE)
-        except ArithmeticError as error:
-            raise UsageError(f"run {content.header.id} holds numbers that cannot be: {error}") from None
+        except (ArithmeticError, DataError) as error:
+            told = str(getattr(error, "orig", error)).partition("\n")[0]
+            raise UsageError(f"run {content.header.id} holds numbers that cannot be: {told}") from None
         header = content.header
         audit(session, actor, "benchmark.import", "benchmark", header.id, name=header.subject.name, file=header.imported_from)
     return [content.header.id for content in runs]
@@ -110,10 +112,6 @@ def _there(session: Session) -> dict[str, str]:
     for id_, hashes in session.execute(imported):
         found |= dict.fromkeys(hashes or (), id_)
     return found
-
-
-def _named(run: Benchmark, name: str) -> Benchmark:
-    return run.model_copy(update={"header": run.header.model_copy(update={"imported_from": name})})
 
 
 def _content(run: Benchmark, name: str, content: bytes) -> BenchmarkContent:

@@ -12,6 +12,7 @@ from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from ..models import BenchmarkLevel, BenchmarkRun, EngineRecord, EvaluationRun
+from .json_values import whole_number
 from .published_tables import Line, PublishedTable, Technique, published_tables
 
 __all__ = ["Beside", "FoundAccuracy", "MeasuredPair", "beside_published"]
@@ -173,9 +174,10 @@ def _levels(session: Session, ids: Sequence[str]) -> dict[str, dict[int, float]]
 
 
 def _pools(session: Session, ids: Sequence[str]) -> dict[str, float]:
-    tokens = BenchmarkRun.header[("subject", "settings", "kv", "tokens")].as_integer()
+    tokens = BenchmarkRun.header[("subject", "settings", "kv", "tokens")]
     wanted = select(BenchmarkRun.id, tokens).where(BenchmarkRun.id.in_(ids))
-    return {row[0]: float(row[1]) for row in session.execute(wanted) if row[1] is not None}
+    told = {id_: whole_number(value) for id_, value in session.execute(wanted)}
+    return {id_: float(value) for id_, value in told.items() if value is not None}
 
 
 def _checkpoints(session: Session, engines: Sequence[str]) -> dict[str, int]:

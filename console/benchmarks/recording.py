@@ -116,7 +116,7 @@ def _facts(content: BenchmarkContent) -> dict[str, Any]:
         "engine_id": subject.engine_id,
         "name": subject.name,
         "model": subject.model,
-        **{key: serving.get(key) for key in _OF_RECIPE},
+        **{key: _word(serving.get(key)) for key in _OF_RECIPE},
         "driver": header.driver,
         "is_imported": header.imported_from is not None,
         "workload_key": header.workload.key,
@@ -130,6 +130,11 @@ def _facts(content: BenchmarkContent) -> dict[str, Any]:
         "ended_at": content.ended_at,
     }
     return {name: plain_text(value) if isinstance(value, str) else value for name, value in facts.items()}
+
+
+def _word(value: object) -> str | None:
+    """What a run was served with, where it is a text as it should be: settings may be anybody's."""
+    return value if isinstance(value, str) else None
 
 
 def _add_points(session: Session, content: BenchmarkContent) -> None:

@@ -7,7 +7,9 @@ measured it, accuracy from the newest finished evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, case, func, select
@@ -16,6 +18,7 @@ from sqlalchemy.orm import Session
 from roundhouse.build.planner.decode import price_per_million
 
 from ..models import BenchmarkLevel, BenchmarkPoint, BenchmarkRun, EngineRecord, EvaluationRun, IntegrityRecord
+from .json_values import whole_number
 from .row_records import SORTED_BY, EngineFacts, EnginesAsked, EngineWanted, RowSort
 
 __all__ = ["engine_rows"]
@@ -27,11 +30,29 @@ _DONE = (
     BenchmarkRun.is_imported.is_(False),  # what others measured is none of our engines' speed
 )
 _PARALLEL = ("tensor_parallel", "pipeline_parallel")
+_CHECKS, _MISMATCHES = ("tag_checks", "content_checks"), ("tag_mismatches", "content_mismatches")
 _FACTS = ("id", "name", "model", "target", "role", "weights", "kv_cache", "checkpoint_bytes")
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """Of one run, at one concurrency."""
+
+    kv_tokens: int | None = None
+    checks: int = 0
+    mismatches: int = 0
+
+    def and_also(self, told: Mapping[str, Any], page_tokens: int | None) -> _Counted:
+        """With what was counted in one more repeat."""
+        pages = whole_number(told.get("kv_pages"))
+        tokens = None if pages is None or page_tokens is None else pages * page_tokens
+        known = [each for each in (self.kv_tokens, tokens) if each is not None]
+        checks, mismatches = (sum(whole_number(told.get(key)) or 0 for key in keys) for keys in (_CHECKS, _MISMATCHES))
+        return _Counted(max(known, default=None), self.checks + checks, self.mismatches + mismatches)
+
+
 def engine_rows(session: Session, wanted: EngineWanted, sort: RowSort, usual_price: float | None) -> EnginesAsked:
-    """Every engine that was measured or evaluated, in seven statements.
+    """Every engine that was measured or evaluated, in eight statements.
 
     Args:
         session: where to read.
@@ -102,34 +123,22 @@ def _newest_first(table: type[BenchmarkRun] | type[EvaluationRun]) -> ColumnElem
 
 
 def _engines(model: str | None) -> Any:
-    parallel = [EngineRecord.manifest[("recipe", key)].as_integer().label(key) for key in _PARALLEL]
+    parallel = [EngineRecord.manifest[("recipe", key)].label(key) for key in _PARALLEL]
     columns = [getattr(EngineRecord, name) for name in _FACTS]
     wanted = select(*columns, EngineRecord.kv_tokens, *parallel)
     return wanted if model is None else wanted.where(EngineRecord.model == model)
 
 
-def _counted(session: Session, runs: Sequence[str], at: int) -> dict[str, Row[Any]]:
+def _counted(session: Session, runs: Sequence[str], at: int) -> dict[str, _Counted]:
     """What the engines counted in some runs at one concurrency, and the tokens that their pools held."""
-    counts = BenchmarkPoint.record["engine"]
-
-    def count(*names: str) -> Any:
-        return func.sum(sum((counts[name].as_integer() for name in names[1:]), counts[names[0]].as_integer()))
-
-    summed = (
-        select(
-            BenchmarkPoint.benchmark_id,
-            func.max(counts["kv_pages"].as_integer()).label("pages"),
-            count("tag_checks", "content_checks").label("checks"),
-            count("tag_mismatches", "content_mismatches").label("mismatches"),
-        )
-        .where(BenchmarkPoint.benchmark_id.in_(runs), BenchmarkPoint.concurrency == at)
-        .group_by(BenchmarkPoint.benchmark_id)
-        .subquery()
-    )
-    page_tokens = BenchmarkRun.header[("subject", "settings", "page_tokens")].as_integer()
-    wanted = select(summed, (summed.c.pages * page_tokens).label("kv_tokens"))
-    wanted = wanted.join(BenchmarkRun, BenchmarkRun.id == summed.c.benchmark_id)
-    return {row.benchmark_id: row for row in session.execute(wanted)}
+    sizes = select(BenchmarkRun.id, BenchmarkRun.header[("subject", "settings", "page_tokens")])
+    page_tokens = {id_: whole_number(told) for id_, told in session.execute(sizes.where(BenchmarkRun.id.in_(runs)))}
+    counts = select(BenchmarkPoint.benchmark_id, BenchmarkPoint.record["engine"])
+    found: dict[str, _Counted] = {}
+    for id_, told in session.execute(counts.where(BenchmarkPoint.benchmark_id.in_(runs), BenchmarkPoint.concurrency == at)):
+        if told is not None:  # an engine that did not count
+            found[id_] = found.get(id_, _Counted()).and_also(told, page_tokens.get(id_))
+    return found
 
 
 def _events(session: Session, engines: Sequence[str]) -> dict[str, int]:
@@ -142,11 +151,11 @@ def _facts(
     run: Row[Any] | None,
     prefill: Row[Any] | None,
     evaluation: Row[Any] | None,
-    counted: dict[str, Row[Any]],
+    counted: dict[str, _Counted],
     events: int,
     price: float | None,
 ) -> EngineFacts:
-    devices = max(1, engine.tensor_parallel or 1) * max(1, engine.pipeline_parallel or 1)
+    devices = math.prod(max(1, whole_number(getattr(engine, key)) or 1) for key in _PARALLEL)
     speed = None if run is None else run.output_tokens_per_s
     counts = None if run is None else counted.get(run.run)
     return EngineFacts(
@@ -156,7 +165,7 @@ def _facts(
         run_at=run and run.began_at,
         hardware=run and run.hardware,
         devices=devices,
-        kv_real=counts and counts.kv_tokens,
+        kv_real=None if counts is None else counts.kv_tokens,
         speed=speed,
         noisy=run is not None and run.noisy > 0,
         prefill=prefill and prefill.prefill_tokens_per_s,
@@ -165,8 +174,8 @@ def _facts(
         evaluation=evaluation and evaluation.evaluation,
         accuracy=evaluation and evaluation.worst_difference,
         gate=evaluation and evaluation.gate,
-        checks=counts and counts.checks,
-        mismatches=counts and counts.mismatches,
+        checks=None if counts is None else counts.checks,
+        mismatches=None if counts is None else counts.mismatches,
         events=events,
     )
 
