@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from ..access.actor import Actor
-from ..access.audit import audit
+from ..access.audit import audit_each
 from ..database.base import utc_now
 from ..errors import ConflictError, NotFoundError
 from ..models import BenchmarkLevel, BenchmarkPoint, BenchmarkPrefill, BenchmarkRun, BenchmarkSample, BenchmarkTag
@@ -23,6 +23,8 @@ _PARTS = (BenchmarkPoint, BenchmarkPrefill, BenchmarkSample, BenchmarkLevel, Ben
 def delete_runs(session: Session, actor: Actor, ids: Sequence[str]) -> None:
     """Delete runs with all that was measured and their raw files; all of them or, when one cannot be, none.
 
+    However many they are, it takes a dozen statements.
+
     Raises:
         ForbiddenError: this actor may not.
         NotFoundError: one is not there.
@@ -30,37 +32,38 @@ def delete_runs(session: Session, actor: Actor, ids: Sequence[str]) -> None:
     """
     actor.require("build")
     now = utc_now()
-    wanted = select(BenchmarkRun).where(BenchmarkRun.id.in_(ids), BenchmarkRun.deleted_at.is_(None))
-    rows = {row.id: row for row in session.scalars(wanted.order_by(BenchmarkRun.id).with_for_update())}
+    columns = (BenchmarkRun.id, BenchmarkRun.name, BenchmarkRun.host, BenchmarkRun.home, BenchmarkRun.state)
+    wanted = select(*columns, is_silent(BenchmarkRun, now).label("silent"))
+    there = wanted.where(BenchmarkRun.id.in_(ids), BenchmarkRun.deleted_at.is_(None))
+    rows = {row.id: row for row in session.execute(there.order_by(BenchmarkRun.id).with_for_update(of=BenchmarkRun))}
     missing = [id_ for id_ in ids if id_ not in rows]
     if missing:
         raise NotFoundError(f"there is no benchmark run {', '.join(missing)}; nothing was deleted")
-    silent = select(BenchmarkRun.id).where(BenchmarkRun.id.in_(ids), is_silent(BenchmarkRun, now))
-    gone = set(session.scalars(silent))
-    running = [id_ for id_, row in rows.items() if row.state == "running" and id_ not in gone]
+    running = [id_ for id_, row in rows.items() if row.state == "running" and not row.silent]
     if running:
         raise ConflictError(
             f"benchmark run {', '.join(running)} is being measured; nothing was deleted",
             hint="Cancel its job, or end its command, first.",
         )
-    for row in rows.values():
-        audit(session, actor, "benchmark.delete", "benchmark", row.id, name=row.name, host=row.host)
-        _empty(session, row.id)
-        if not row.home:
-            session.delete(row)
-            continue
-        # The row stays until the folder is gone: a worker would find it again, and bring it back.
-        row.deleted_at, row.header, row.note, row.sought, row.is_baseline = now, {}, "", "", False
+    told = {id_: {"name": row.name, "host": row.host} for id_, row in rows.items()}
+    audit_each(session, actor, "benchmark.delete", "benchmark", told)
+    _empty(session, list(rows))
+    session.execute(delete(BenchmarkRun).where(BenchmarkRun.id.in_([row.id for row in rows.values() if not row.home])))
+    # The rows of others stay until the folder is gone: a worker would find it again, and bring it back.
+    emptied = {"deleted_at": now, "header": {}, "note": "", "sought": "", "is_baseline": False}
+    session.execute(
+        update(BenchmarkRun).where(BenchmarkRun.id.in_([row.id for row in rows.values() if row.home])).values(emptied)
+    )
     session.flush()
 
 
 def forget_run(session: Session, benchmark_id: str) -> None:
     """Delete all that is known of a run, whose folder is gone."""
-    _empty(session, benchmark_id)
+    _empty(session, [benchmark_id])
     session.execute(delete(BenchmarkRun).where(BenchmarkRun.id == benchmark_id))
 
 
-def _empty(session: Session, benchmark_id: str) -> None:
+def _empty(session: Session, ids: Sequence[str]) -> None:
     for part in _PARTS:
-        session.execute(delete(part).where(part.benchmark_id == benchmark_id))
-    delete_files(session, benchmark_id)
+        session.execute(delete(part).where(part.benchmark_id.in_(ids)))
+    delete_files(session, ids)

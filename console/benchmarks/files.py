@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sqlalchemy import delete, select
@@ -64,6 +64,6 @@ def one_file(session: Session, record_id: str, name: str) -> bytes:
     return content
 
 
-def delete_files(session: Session, record_id: str) -> None:
-    """Delete all of a record."""
-    session.execute(delete(RecordFile).where(RecordFile.record_id == record_id))
+def delete_files(session: Session, record_ids: Sequence[str]) -> None:
+    """Delete all of some records: one statement."""
+    session.execute(delete(RecordFile).where(RecordFile.record_id.in_(record_ids)))

@@ -10,21 +10,11 @@ from typing import Any
 from sqlalchemy import Row, func, literal, select, union
 from sqlalchemy.orm import Session
 
-from roundhouse.serve.benchmark.points import Point, PrefillPoint
-from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader
+from roundhouse.serve.benchmark.records import BenchmarkHeader
 
 from ..database.base import utc_now
 from ..errors import NotFoundError
-from ..models import (
-    BenchmarkLevel,
-    BenchmarkPoint,
-    BenchmarkPrefill,
-    BenchmarkRun,
-    BenchmarkSample,
-    BenchmarkTag,
-    EngineRecord,
-    Job,
-)
+from ..models import BenchmarkLevel, BenchmarkRun, BenchmarkSample, BenchmarkTag, EngineRecord, Job
 from ..paging import Paged, PageOf, paged_rows
 from .files import files_of
 from .filters import fitting, in_order
@@ -41,14 +31,16 @@ from .records import (
     WorkloadChoice,
 )
 from .silence import is_silent, shown_state
+from .whole_runs import points_by_run, prefill_by_run
 
 __all__ = [
     "benchmark_choices",
     "benchmark_detail",
-    "benchmark_record",
+    "benchmark_row",
     "benchmark_rows",
     "levels_by_run",
     "list_benchmarks",
+    "newest_samples",
     "require_benchmark",
     "samples_since",
     "tags_by_run",
@@ -87,6 +79,18 @@ def benchmark_rows(session: Session, ids: Sequence[str]) -> tuple[BenchmarkRow, 
     return tuple(BenchmarkRow(**row._mapping, tags=tags[row.id]) for row in there)
 
 
+def benchmark_row(session: Session, benchmark_id: str) -> BenchmarkRow:
+    """What lists say of one run: two statements, which read none of its points, nor its header.
+
+    Raises:
+        NotFoundError: there is none with this id.
+    """
+    found = benchmark_rows(session, [benchmark_id])
+    if not found:
+        raise _missing(benchmark_id)
+    return found[0]
+
+
 def levels_by_run(session: Session, ids: Sequence[str]) -> defaultdict[str, tuple[LevelRow, ...]]:
     """The levels of some runs, by concurrency: one statement."""
     found: defaultdict[str, tuple[LevelRow, ...]] = defaultdict(tuple)
@@ -119,17 +123,13 @@ def benchmark_detail(session: Session, benchmark_id: str) -> BenchmarkDetail:
     row = session.execute(wanted.where(BenchmarkRun.id == benchmark_id, BenchmarkRun.deleted_at.is_(None))).one_or_none()
     if row is None:
         raise _missing(benchmark_id)
-    points = select(BenchmarkPoint.record).where(BenchmarkPoint.benchmark_id == benchmark_id)
-    prefill = select(BenchmarkPrefill.record).where(BenchmarkPrefill.benchmark_id == benchmark_id)
-    points = points.order_by(BenchmarkPoint.concurrency, BenchmarkPoint.repeat)
-    prefill = prefill.order_by(BenchmarkPrefill.input_tokens, BenchmarkPrefill.repeat)
     fields = {name: value for name, value in row._mapping.items() if name in BenchmarkDetail.model_fields}
     return BenchmarkDetail(
         **fields | {"header": BenchmarkHeader.model_validate(row.header)},
         tags=tags_by_run(session, [benchmark_id])[benchmark_id],
         levels=levels_by_run(session, [benchmark_id])[benchmark_id],
-        all_points=tuple(Point.model_validate(each) for each in session.scalars(points)),
-        all_prefill=tuple(PrefillPoint.model_validate(each) for each in session.scalars(prefill)),
+        all_points=tuple(points_by_run(session, [benchmark_id]).get(benchmark_id, ())),
+        all_prefill=tuple(prefill_by_run(session, [benchmark_id]).get(benchmark_id, ())),
         files=files_of(session, benchmark_id),
         job=_job(row),
     )
@@ -144,23 +144,6 @@ def require_benchmark(session: Session, benchmark_id: str) -> None:
     there = select(BenchmarkRun.id).where(BenchmarkRun.id == benchmark_id, BenchmarkRun.deleted_at.is_(None))
     if session.scalar(there) is None:
         raise _missing(benchmark_id)
-
-
-def benchmark_record(session: Session, benchmark_id: str) -> Benchmark:
-    """One run as its folder would be read, for what compares and exports: in six statements.
-
-    Raises:
-        NotFoundError: there is none with this id.
-    """
-    found = benchmark_detail(session, benchmark_id)
-    return Benchmark(
-        header=found.header,
-        state=found.state,
-        ended_at=found.ended_at,
-        problem=found.problem,
-        points=found.all_points,
-        prefill=found.all_prefill,
-    )
 
 
 def samples_since(session: Session, benchmark_id: str, number: int = -1, *, most: int = 2_000) -> SamplesAnswer:
@@ -183,6 +166,13 @@ def samples_since(session: Session, benchmark_id: str, number: int = -1, *, most
     after = (BenchmarkSample.benchmark_id == benchmark_id, BenchmarkSample.number > number)
     found = session.execute(select(*_SAMPLE).where(*after).order_by(BenchmarkSample.number).limit(most))
     return SamplesAnswer(state=shown, samples=tuple(NumberedSample(**row._mapping) for row in found))
+
+
+def newest_samples(session: Session, benchmark_id: str, most: int) -> tuple[NumberedSample, ...]:
+    """The last live samples of a run, the oldest first: one statement."""
+    wanted = select(*_SAMPLE).where(BenchmarkSample.benchmark_id == benchmark_id)
+    found = session.execute(wanted.order_by(BenchmarkSample.number.desc()).limit(most)).all()
+    return tuple(NumberedSample(**row._mapping) for row in reversed(found))
 
 
 def benchmark_choices(session: Session) -> BenchmarkChoices:

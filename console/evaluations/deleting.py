@@ -51,4 +51,4 @@ def forget_evaluation(session: Session, evaluation_id: str) -> None:
 
 def _empty(session: Session, evaluation_id: str) -> None:
     session.execute(delete(EvaluationScore).where(EvaluationScore.evaluation_id == evaluation_id))
-    delete_files(session, evaluation_id)
+    delete_files(session, [evaluation_id])

@@ -19,9 +19,17 @@ from ..database.base import utc_now
 from ..errors import NotFoundError
 from ..models import EngineRecord, EvaluationRun, EvaluationScore, Job
 from ..paging import Paged, PageOf, paged_rows
-from .records import EngineGate, EvaluationDetail, EvaluationFilter, EvaluationRow, EvaluationSort, ScoreRow
+from .records import (
+    EngineGate,
+    EvaluationDetail,
+    EvaluationFilter,
+    EvaluationProgress,
+    EvaluationRow,
+    EvaluationSort,
+    ScoreRow,
+)
 
-__all__ = ["evaluation_detail", "gates_of", "list_evaluations", "require_evaluation"]
+__all__ = ["evaluation_detail", "evaluation_progress", "gates_of", "list_evaluations", "require_evaluation"]
 
 _NOT_COLUMNS = ("state", "silent", "scores")
 _FACTS = [getattr(EvaluationRun, name) for name in EvaluationRow.model_fields if name not in _NOT_COLUMNS]
@@ -71,6 +79,22 @@ def evaluation_detail(session: Session, evaluation_id: str) -> EvaluationDetail:
         files=files_of(session, evaluation_id),
         job=None if row.job_id is None else BenchmarkJob(id=row.job_id, **job),
     )
+
+
+def evaluation_progress(session: Session, evaluation_id: str) -> EvaluationProgress:
+    """How far an evaluation is: one statement, which reads neither its scores nor its header.
+
+    Raises:
+        NotFoundError: there is none with this id.
+    """
+    run = EvaluationRun
+    scored = select(func.count()).where(EvaluationScore.evaluation_id == run.id).correlate(run).scalar_subquery()
+    columns = (run.id, shown_state(run, utc_now()).label("state"), run.began_at, run.job_id, scored.label("scored"))
+    wanted = select(*columns, run.header["tasks"].label("tasks")).where(run.id == evaluation_id, run.deleted_at.is_(None))
+    row = session.execute(wanted).one_or_none()
+    if row is None:
+        raise _missing(evaluation_id)
+    return EvaluationProgress(**{**row._mapping, "tasks": len(row.tasks)})
 
 
 def require_evaluation(session: Session, evaluation_id: str) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "EngineGate",
     "EvaluationDetail",
     "EvaluationFilter",
+    "EvaluationProgress",
     "EvaluationRow",
     "EvaluationSort",
     "GateState",
@@ -94,6 +95,25 @@ class EvaluationRow(_Record):
         return self.state == "running"
 
 
+class EvaluationProgress(_Record):
+    """How far an evaluation is."""
+
+    id: str
+    state: RecordState
+    """As pages show it."""
+    began_at: datetime
+    job_id: int | None
+    tasks: int
+    """That it was asked for."""
+    scored: int
+    """Of these: that have come to something."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether more may come."""
+        return self.state == "running"
+
+
 class EvaluationDetail(EvaluationRow):
     """An evaluation on its own page."""
 
@@ -107,6 +127,18 @@ class EvaluationDetail(EvaluationRow):
     job: BenchmarkJob | None
     engine_known: bool
     """Whether the console knows its engine, and has a page for it."""
+
+    @property
+    def progress(self) -> EvaluationProgress:
+        """How far it is."""
+        return EvaluationProgress(
+            id=self.id,
+            state=self.state,
+            began_at=self.began_at,
+            job_id=self.job_id,
+            tasks=len(self.header.tasks),
+            scored=len(self.scores),
+        )
 
 
 class EngineGate(_Record):

@@ -18,7 +18,6 @@ from ...benchmarks.marking import MOST_NOTE, MOST_TAGS, set_baseline, set_note, 
 from ...benchmarks.queries import (
     benchmark_choices,
     benchmark_detail,
-    benchmark_record,
     benchmark_rows,
     list_benchmarks,
     require_benchmark,
@@ -26,6 +25,7 @@ from ...benchmarks.queries import (
 )
 from ...benchmarks.records import BenchmarkChoices, BenchmarkDetail, BenchmarkRow, SamplesAnswer
 from ...benchmarks.requests import BenchmarkRequest
+from ...benchmarks.whole_runs import benchmark_records
 from ...jobs.queries import job_detail
 from ...jobs.records import JobDetail
 from ...paging import Paged
@@ -152,7 +152,7 @@ def samples(
 @router.get("/{benchmark_id}/record", dependencies=[needs("read")])
 def record(session: Reading, benchmark_id: BenchmarkId) -> Benchmark:
     """All of it as it was written down, as docs/benchmark-schema.md has it."""
-    return benchmark_record(session, benchmark_id)
+    return benchmark_records(session, [benchmark_id])[0]
 
 
 @router.get(

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from ...benchmarks.deleting import delete_runs
 from ...benchmarks.marking import set_baseline, set_note, set_tags
 from ...benchmarks.queries import benchmark_rows
+from ...benchmarks.records import MOST_CHOSEN
 from ...errors import NotFoundError
 from ..page import Page
 from ..rendering import redirect
@@ -19,8 +20,7 @@ from ..who import Builder, Reading, needs
 __all__ = ["router"]
 
 router = APIRouter(prefix="/benchmarks")
-_MOST = 200
-Runs = Annotated[tuple[str, ...], Query(max_length=_MOST)]
+Runs = Annotated[tuple[str, ...], Query(max_length=MOST_CHOSEN)]
 
 
 @router.get("/delete", dependencies=[needs("build")])
@@ -33,7 +33,7 @@ def confirm(page: Page, session: Reading, run: Runs = ()) -> Response:
 
 
 @router.post("/delete")
-def delete(request: Request, actor: Builder, run: Annotated[tuple[str, ...], Form(max_length=_MOST)] = ()) -> Response:
+def delete(request: Request, actor: Builder, run: Annotated[tuple[str, ...], Form(max_length=MOST_CHOSEN)] = ()) -> Response:
     """Delete them, with all that was measured."""
     with state_of(request).database.writing() as session:
         delete_runs(session, actor, run)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from ...access.secrets import new_secret
 from ...benchmarks.form import may_be_asked_again
 from ...benchmarks.marking import MOST_NOTE
-from ...benchmarks.queries import benchmark_detail, list_benchmarks, samples_since
+from ...benchmarks.queries import benchmark_detail, benchmark_row, list_benchmarks, newest_samples, samples_since
 from ...benchmarks.records import BenchmarkDetail, BenchmarkFilter, BenchmarkRow, NumberedSample
 from ...benchmarks.reproducing import reproduction
 from ...benchmarks.shown import levels_shown, prefill_shown
@@ -39,6 +39,7 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
     return page(
         "benchmarks/run.html",
         run=found,
+        going=found,
         **_results(found),
         in_parts=False,
         baseline=_baseline(session, found),
@@ -53,21 +54,27 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
 
 @router.get("/now")
 def now(page: Page, session: Reading, benchmark_id: str, points: int = -1) -> Response:
-    """How far it is, for a page that follows it, with what it came to when that is new. A run that ended is loaded anew."""
-    found = benchmark_detail(session, benchmark_id)
-    if not found.is_live:
+    """How far it is, for a page that follows it, with what it came to when that is new. A run that ended is loaded anew.
+
+    Only when a point was measured that the page does not have is the whole run read.
+    """
+    going = benchmark_row(session, benchmark_id)
+    if not going.is_live:
         return Response(headers={"hx-refresh": "true"})
-    recent = _recent(session, found)
-    results = _results(found) if found.points != points else {}
-    return page.fragment("benchmarks/now.html", run=found, latest=recent[-1] if recent else None, in_parts=True, **results)
+    latest = next(iter(newest_samples(session, benchmark_id, 1)), None)
+    new: dict[str, Any] = {}
+    if going.points != points:
+        found = benchmark_detail(session, benchmark_id)
+        new = {"run": found, **_results(found)}
+    return page.fragment("benchmarks/now.html", going=going, latest=latest, in_parts=True, **new)
 
 
 @router.get("/samples")
 def samples(session: Reading, benchmark_id: str) -> dict[str, Any]:
     """What it counted so far, laid out for lines."""
-    found = benchmark_detail(session, benchmark_id)
-    shown = _recent(session, found)
-    begun = found.began_at.timestamp()
+    going = benchmark_row(session, benchmark_id)
+    shown = _recent(session, going)
+    begun = going.began_at.timestamp()
     series = {name: [getattr(each, name) for each in shown] for name in _SERIES}
     return {"at": [begun + each.at_s for each in shown], "series": series}
 
@@ -75,13 +82,13 @@ def samples(session: Reading, benchmark_id: str) -> dict[str, Any]:
 @router.get("/live")
 def live(request: Request, session: Reading, benchmark_id: str) -> StreamingResponse:
     """Each sample as it comes; the last one at once."""
-    found = benchmark_detail(session, benchmark_id)
-    begun, known = found.began_at.timestamp(), found.samples
+    begun = benchmark_row(session, benchmark_id).began_at.timestamp()
+    known = next((each.number for each in newest_samples(session, benchmark_id, 1)), -1)
     database = state_of(request).database
 
     def look(after: int) -> Look:
         with database.reading() as session:
-            answer = samples_since(session, benchmark_id, (after or known - 1) - 1)
+            answer = samples_since(session, benchmark_id, (after or known) - 1)
         return Look([_event(begun, each) for each in answer.samples], ended=not answer.samples and answer.state != "running")
 
     return follow(request, look)
@@ -99,10 +106,8 @@ def _results(found: BenchmarkDetail) -> dict[str, Any]:
     return {"levels": levels, "prefill": prefill, "pictures": run_charts(levels, prefill)}
 
 
-def _recent(session: Session, found: BenchmarkDetail) -> tuple[NumberedSample, ...]:
-    if not found.is_live:
-        return ()
-    return samples_since(session, found.id, found.samples - _SHOWN - 1, most=_SHOWN).samples
+def _recent(session: Session, going: BenchmarkRow) -> tuple[NumberedSample, ...]:
+    return newest_samples(session, going.id, _SHOWN) if going.is_live else ()
 
 
 def _event(begun: float, sample: NumberedSample) -> Event:

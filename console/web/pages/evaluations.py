@@ -15,7 +15,7 @@ from ...access.secrets import new_secret
 from ...errors import NotFoundError
 from ...evaluations.deleting import delete_evaluation
 from ...evaluations.items import ItemShow, items_of
-from ...evaluations.queries import evaluation_detail, list_evaluations
+from ...evaluations.queries import evaluation_detail, evaluation_progress, list_evaluations
 from ...evaluations.records import GateState
 from ..benchmark_list import EvaluationListSort, EvaluationsWanted
 from ..evaluation_charts import difference_chart
@@ -57,10 +57,10 @@ def evaluation(page: Page, session: Reading, evaluation_id: str) -> Response:
 @router.get("/{evaluation_id}/now", dependencies=[needs("read")])
 def now(page: Page, session: Reading, evaluation_id: str, scores: int = -1) -> Response:
     """How far it is, for a page that follows it; when there is more to see, the page is loaded anew."""
-    found = evaluation_detail(session, evaluation_id)
-    if not found.is_live or len(found.scores) != scores:
+    progress = evaluation_progress(session, evaluation_id)
+    if not progress.is_live or progress.scored != scores:
         return Response(headers={"hx-refresh": "true"})
-    return page.fragment("evaluations/now.html", evaluation=found)
+    return page.fragment("evaluations/now.html", progress=progress)
 
 
 @router.get("/{evaluation_id}/items", dependencies=[needs("read")])
@@ -102,7 +102,7 @@ def delete(request: Request, actor: Builder, evaluation_id: str) -> Response:
 
 def _one(session: Session, evaluation_id: str) -> dict[str, Any]:
     found = evaluation_detail(session, evaluation_id)
-    return {"evaluation": found, "chart": difference_chart(found.all_scores, found.gate_points)}
+    return {"evaluation": found, "progress": found.progress, "chart": difference_chart(found.all_scores, found.gate_points)}
 
 
 def _options(names: Iterable[str]) -> list[tuple[str, str]]:

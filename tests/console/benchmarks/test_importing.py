@@ -14,7 +14,8 @@ from roundhouse.console.access.actor import Actor
 from roundhouse.console.benchmarks.deleting import delete_runs
 from roundhouse.console.benchmarks.files import one_file
 from roundhouse.console.benchmarks.importing import SentFile, add_imported, read_sent
-from roundhouse.console.benchmarks.queries import benchmark_detail, benchmark_record
+from roundhouse.console.benchmarks.queries import benchmark_detail
+from roundhouse.console.benchmarks.whole_runs import benchmark_records
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, ForbiddenError
 from roundhouse.console.models import BenchmarkRun, RecordFile
@@ -68,7 +69,7 @@ def test_what_was_exported_comes_back_as_it_was(database: Database) -> None:
     with database.writing() as session:
         ids = add_imported(session, ANN, runs)
     with database.reading() as session:
-        first, second = (benchmark_record(session, id_) for id_ in ids)
+        first, second = benchmark_records(session, ids)
     content = benchmark_content(0)
     assert (first.points, first.prefill, first.ended_at) == (content.points, content.prefill, content.ended_at)
     assert first.header == content.header.model_copy(update={"imported_from": "runs.json"})

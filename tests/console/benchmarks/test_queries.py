@@ -16,18 +16,28 @@ from roundhouse.console.benchmarks.marking import set_baseline, set_note, set_ta
 from roundhouse.console.benchmarks.queries import (
     benchmark_choices,
     benchmark_detail,
-    benchmark_record,
+    benchmark_row,
     benchmark_rows,
     levels_by_run,
     list_benchmarks,
+    newest_samples,
     samples_since,
 )
 from roundhouse.console.benchmarks.records import BenchmarkFilter, BenchmarkSort
 from roundhouse.console.benchmarks.series import hardware_of, series_of
+from roundhouse.console.benchmarks.whole_runs import benchmark_records
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, FieldError, ForbiddenError, NotFoundError
 from roundhouse.console.jobs import NewJob, enqueue
-from roundhouse.console.models import AuditEntry
+from roundhouse.console.models import (
+    AuditEntry,
+    BenchmarkLevel,
+    BenchmarkPoint,
+    BenchmarkPrefill,
+    BenchmarkRun,
+    BenchmarkSample,
+    RecordFile,
+)
 from roundhouse.console.paging import PageOf
 from roundhouse.serve.benchmark.workload import Workload
 from roundhouse.serve.measurement.about import Environment, Subject
@@ -110,13 +120,55 @@ def test_statements_do_not_grow_with_rows(database: Database) -> None:
     assert counts[0] == counts[1] == 3 + 1 + 6 + 1 + 2
 
 
+def test_however_many_are_taken_away_or_deleted_it_takes_few_statements(database: Database) -> None:
+    with database.writing() as session:
+        ids = add_benchmarks(session, 51, samples=2, files=[("log", b"x")])
+        imported = add_benchmarks(session, 5, first=60, host="", home="")
+    with count_queries(database) as few, database.reading() as session:
+        benchmark_records(session, ids[:1])
+    with count_queries(database) as many, database.reading() as session:
+        records = benchmark_records(session, [*reversed(ids), *imported])
+    assert len(many) == len(few)
+    assert [record.id for record in records] == [*reversed(ids), *imported]
+    assert {len(record.points) for record in records} == {12}
+    with database.reading() as session, pytest.raises(NotFoundError, match="no benchmark run nothing"):
+        benchmark_records(session, [ids[0], "nothing"])
+    with count_queries(database) as few, database.writing() as session:
+        delete_runs(session, ANN, ids[:1])
+    with count_queries(database) as many, database.writing() as session:
+        delete_runs(session, ANN, [*ids[1:], *imported])
+    assert len(many) == len(few) < 16
+    assert listed(database) == []
+    with database.reading() as session:
+        left = {row.id: row.header for row in session.execute(select(BenchmarkRun.id, BenchmarkRun.header))}
+        assert left == {id_: {} for id_ in ids}, "rows of runs that have folders stay until these are gone"
+        assert len(session.scalars(select(AuditEntry.id)).all()) == 56
+        for table in (BenchmarkPoint, BenchmarkPrefill, BenchmarkSample, BenchmarkLevel, RecordFile):
+            assert session.scalars(select(table).limit(1)).all() == []
+
+
+def test_what_is_followed_live_is_read_without_the_whole_run(database: Database) -> None:
+    with database.writing() as session:
+        (run,) = add_benchmarks(session, 1, samples=30)
+    with count_queries(database) as seen, database.reading() as session:
+        row = benchmark_row(session, run)
+        last = newest_samples(session, run, 3)
+    assert (row.id, row.points) == (run, 12)
+    assert [each.number for each in last] == [27, 28, 29]
+    assert not any("header" in each or "benchmark_point" in each for each in seen)
+    with database.reading() as session:
+        assert newest_samples(session, "nothing", 3) == ()
+        with pytest.raises(NotFoundError):
+            benchmark_row(session, "nothing")
+
+
 def test_one_run_is_what_was_written_down(database: Database) -> None:
     content = benchmark_content(5, samples=4)
     with database.writing() as session:
         job = enqueue(session, NewJob("benchmark", "tiny", {}, "ann")).id
         (run,) = add_benchmarks(session, 1, first=5, samples=4, job_id=job)
     with database.reading() as session:
-        found, record = benchmark_detail(session, run), benchmark_record(session, run)
+        found, (record,) = benchmark_detail(session, run), benchmark_records(session, [run])
     assert (record.header, record.points, record.prefill) == (content.header, content.points, content.prefill)
     assert found.job is not None
     assert (found.job.id, found.job.requested_by, found.engine_known) == (job, "ann", False)

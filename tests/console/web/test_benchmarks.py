@@ -13,6 +13,7 @@ import pytest
 from browsing import Browser, BrowserMaker
 from building import add_job
 from built import ID, add_built
+from counting import count_queries
 from deployed import add_deployment
 from measured import HOME, HOST, add_benchmarks, add_evaluations, benchmark_header
 from populated import add_worker
@@ -20,6 +21,7 @@ from sqlalchemy import select
 
 from roundhouse.console.benchmarks.content import BenchmarkContent
 from roundhouse.console.benchmarks.recording import record_benchmark
+from roundhouse.console.benchmarks.records import MOST_CHOSEN
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.models import BenchmarkRun, Job, Worker
@@ -136,6 +138,23 @@ def test_a_run_that_goes_on_is_followed(browser: BrowserMaker, database: Databas
     assert samples["series"]["running"][-1] == 8
 
 
+def test_who_follows_a_run_has_only_what_is_new_read(browser: BrowserMaker, database: Database) -> None:
+    add_worker(database, HOST, HOME)
+    with database.writing() as session:
+        add_benchmarks(session, state="running", part=0.5, samples=40)
+        add_evaluations(session, state="running")
+    viewer = browser("viewer")
+    viewer.get(f"/benchmarks/{RUN}/now?points=6")
+    for path in (f"/benchmarks/{RUN}/now?points=6", f"/benchmarks/{RUN}/samples", "/evaluations/e00000000000/now?scores=1"):
+        with count_queries(database) as seen:
+            assert viewer.get(path).status_code == 200
+        assert not any("benchmark_point" in each or ".record" in each for each in seen), path
+        assert not any(re.search(r"(?<!\()\b(benchmark|evaluation)\.header\b", each) for each in seen), path
+    with count_queries(database) as seen:
+        viewer.get(f"/benchmarks/{RUN}/now?points=5")
+    assert any("benchmark_point" in each for each in seen), "a point is new"
+
+
 def test_samples_come_as_events_until_the_run_has_ended(browser: BrowserMaker, database: Database) -> None:
     with database.writing() as session:
         add_benchmarks(session, samples=5)
@@ -187,6 +206,18 @@ def test_runs_are_taken_away_as_files(browser: BrowserMaker, measured: Database)
     assert "No run was chosen" in text_of(viewer, "/benchmarks/export")
 
 
+def test_as_many_are_taken_away_or_deleted_as_are_compared(browser: BrowserMaker, database: Database) -> None:
+    with database.writing() as session:
+        ids = add_benchmarks(session, 3)
+    operator = browser("operator")
+    for count, status in ((MOST_CHOSEN, 200), (MOST_CHOSEN + 1, 422)):
+        query = "&".join(f"run={id_}" for id_ in [*ids, *[ids[0]] * (count - 3)])
+        for path in ("export", "delete"):
+            assert operator.get(f"/benchmarks/{path}?{query}").status_code == status, path
+    others = "&".join(f"run={number:012x}" for number in range(MOST_CHOSEN))
+    assert operator.get(f"/benchmarks/compare?{others}").status_code == 200
+
+
 def test_a_benchmark_is_asked_for(browser: BrowserMaker, database: Database) -> None:
     with database.writing() as session:
         add_built(session)
@@ -207,6 +238,7 @@ def test_a_benchmark_is_asked_for(browser: BrowserMaker, database: Database) -> 
     asked = job.payload["wish"]
     assert (asked["concurrencies"], asked["repeats"], asked["prefill_lengths"]) == ([1, 4], 2, [64, 128])
     assert asked["workload"]["name"] == "chat"
+    assert "seed" not in asked, "what measures has a usual one"
     assert asked["overrides"]["guard"] == "off"
 
 
