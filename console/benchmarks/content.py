@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel
-
-from roundhouse.errors import ServeError
 from roundhouse.serve.benchmark.points import LiveSample, Point, PrefillPoint
 from roundhouse.serve.benchmark.records import BenchmarkHeader
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, SAMPLES
-from roundhouse.serve.history import RecordState, read_end, read_header, read_lines, state_of
+from roundhouse.serve.history import RecordState, read_header, read_lines
 
+from .damage import read_ending, until_damage
 from .files import KeptFile, raw_files
 
 __all__ = ["BenchmarkContent", "read_content"]
-
-Line = TypeVar("Line", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class BenchmarkContent:
 
 
 def read_content(folder: Path, *, known_samples: int = 0) -> BenchmarkContent:
-    """A run as its folder has it now. Of a damaged one, what stands before the damage, and what is wrong.
+    """A run as its folder has it now. Of a damaged one, what stands before the damage; it has failed, and that is why.
 
     Args:
         folder: of the run.
@@ -53,27 +48,20 @@ def read_content(folder: Path, *, known_samples: int = 0) -> BenchmarkContent:
         ServeError: its header cannot be read.
     """
     header = read_header(folder, BenchmarkHeader)
-    state = state_of(folder)  # first: what was written before it ended is read after
-    end = read_end(folder)
+    ending = read_ending(folder)  # first: what was written before it ended is read after
     faults: list[str] = []
-    points = tuple(_until_damage(read_lines(folder, POINTS, Point), faults))
-    prefill = tuple(_until_damage(read_lines(folder, PREFILL, PrefillPoint), faults))
-    samples = tuple(_until_damage(read_lines(folder, SAMPLES, LiveSample, skip=known_samples), faults))
+    points = tuple(until_damage(read_lines(folder, POINTS, Point), faults))
+    prefill = tuple(until_damage(read_lines(folder, PREFILL, PrefillPoint), faults))
+    samples = tuple(until_damage(read_lines(folder, SAMPLES, LiveSample, skip=known_samples), faults))
+    ending = ending.with_faults(faults)
     return BenchmarkContent(
         header=header,
-        state=state,
-        ended_at=end.at if end is not None else None,
-        problem=(end.problem if end is not None else None) or next(iter(faults), None),
+        state=ending.state,
+        ended_at=ending.at,
+        problem=ending.problem,
         points=points,
         prefill=prefill,
         samples=samples,
         first_sample=known_samples,
-        files=raw_files(folder) if state != "running" else (),
+        files=raw_files(folder) if ending.state != "running" else (),
     )
-
-
-def _until_damage(lines: Iterable[Line], faults: list[str]) -> Iterator[Line]:
-    try:
-        yield from lines
-    except ServeError as error:
-        faults.append(error.message)

@@ -6,10 +6,13 @@ import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
-from roundhouse.serve.accuracy.records import Evaluation
-from roundhouse.serve.accuracy.store import BASE, ITEMS, UNMEASURED, read_evaluation
+from roundhouse.serve.accuracy.gate import judge
+from roundhouse.serve.accuracy.records import Evaluation, EvaluationHeader, TaskScore, Unmeasured
+from roundhouse.serve.accuracy.store import BASE, ITEMS, SCORES, UNMEASURED
+from roundhouse.serve.history import read_header, read_lines
 from roundhouse.serve.history.raw import MOST_FILE_BYTES
 
+from ..benchmarks.damage import read_ending, until_damage
 from ..benchmarks.files import KeptFile, raw_files
 
 __all__ = ["evaluation_files", "read_content"]
@@ -18,12 +21,26 @@ _LINES = (ITEMS, BASE, UNMEASURED)
 
 
 def read_content(folder: Path) -> Evaluation:
-    """An evaluation as it is now.
+    """An evaluation as it is now. Of a damaged one, what stands before the damage; it has failed, and that is why.
 
     Raises:
-        ServeError: it is damaged.
+        ServeError: its header cannot be read.
     """
-    return read_evaluation(folder)
+    header = read_header(folder, EvaluationHeader)
+    ending = read_ending(folder)  # first: what was written before it ended is read after
+    faults: list[str] = []
+    scores = tuple(until_damage(read_lines(folder, SCORES, TaskScore), faults))
+    unmeasured = tuple(until_damage(read_lines(folder, UNMEASURED, Unmeasured), faults))
+    ending = ending.with_faults(faults)
+    return Evaluation(
+        header=header,
+        state=ending.state,
+        ended_at=ending.at,
+        problem=ending.problem,
+        scores=scores,
+        unmeasured=unmeasured,
+        gate=judge(scores, unmeasured, limit_points=header.gate_points, ended=ending.state == "finished"),
+    )
 
 
 def evaluation_files(folder: Path) -> Iterator[KeptFile]:

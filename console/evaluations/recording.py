@@ -37,7 +37,7 @@ def record_folder(session: Session, folder: Path, host: str, home: Home, job_id:
         job_id: the job that measures it; None leaves what is known of that.
 
     Raises:
-        ServeError: it is damaged, or a copy of another.
+        ServeError: its header cannot be read, or it is a copy of another.
     """
     content = read_content(folder)
     if content.header.id != folder.name:

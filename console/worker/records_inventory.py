@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
@@ -18,8 +18,10 @@ from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.history import RecordStore
 from roundhouse.serve.history.reader import HEADER, is_held
 
+from ..database.base import utc_now
 from ..database.database import Database
 from .record_kinds import RECORD_KINDS, RecordKind
+from .wire import plain_text
 
 __all__ = ["RecordsInventory"]
 
@@ -142,13 +144,30 @@ class _OfKind:
         except (OperationalError, InterfaceError, NoConnectionError):  # the database is away or busy
             raise
         except Exception as error:  # whatever one folder holds, the others are looked at
-            state = None
+            said = str(error).partition("\n")[0]
+            problem = f"{folder} cannot be written down: {said}"
             if self._told.get(folder.name) != signature:
-                _log.warning("%s cannot be written down: %s", folder, str(error).partition("\n")[0])
+                _log.warning("%s", problem)
             self._told[folder.name] = signature
+            state = self._fail(folder, problem)
         self._seen[folder.name] = signature
         if state is not None:
             self._known[folder.name] = state
+
+    def _fail(self, folder: Path, problem: str) -> str | None:
+        """Have one that is known as running, and that nobody measures any more, be known as failed: it would run for ever.
+
+        Returns:
+            Its state then; None where it is not known, or goes on.
+        """
+        if self._known.get(folder.name) != "running" or is_held(folder):
+            return None
+        table = self._kind.table
+        failed = {"state": "failed", "problem": plain_text(problem), "recorded_at": utc_now()}
+        with self._database.writing() as session:
+            there = (table.id == folder.name, table.state == "running", table.deleted_at.is_(None), *self._mine())
+            session.execute(update(table).where(*there).values(failed))
+        return "failed"
 
 
 def _signature(folder: Path) -> _Signature:

@@ -283,9 +283,63 @@ def test_a_folder_that_is_damaged_is_told_of_once_and_keeps_no_other_back(
         inventory.look()
     assert [id_ for id_, _ in runs(database)] == [odd.folder.name, good.folder.name]
     found = detail(database, odd.folder.name)
-    assert (found.points, found.problem is not None and "points.jsonl is damaged" in found.problem) == (4, True)
+    assert (found.state, found.points) == ("failed", 4)
+    assert "points.jsonl is damaged" in str(found.problem)
     (told,) = [record.getMessage() for record in caplog.records if "cannot be written down" in record.getMessage()]
     assert broken.folder.name in told
+
+
+DAMAGE = {"a line": ("{name}.jsonl", "{}\n"), "the end": ("end.json", "{"), "the header": ("header.json", "{")}
+
+
+@pytest.mark.parametrize("damaged", DAMAGE)
+@pytest.mark.parametrize("kind", ["benchmarks", "evaluations"])
+def test_what_cannot_be_read_has_failed_and_says_why(
+    database: Database, home: Home, inventory: RecordsInventory, kind: str, damaged: str
+) -> None:
+    """It was running when it was last seen, and would be for ever."""
+    name, content = DAMAGE[damaged]
+    if kind == "benchmarks":
+        writer, table = write_benchmark(home, benchmark_content(0, part=0.5)), BenchmarkRun
+        file = name.format(name="points")
+    else:
+        writer, table = write_evaluation(home, evaluation_content(0, state="running")), EvaluationRun  # type: ignore[assignment]
+        file = name.format(name="scores")
+    inventory.look()
+    path = writer.folder / file
+    if damaged != "a line":
+        path.unlink(missing_ok=True)
+    with path.open("a") as lines:
+        lines.write(content)
+    inventory.look()
+
+    def state() -> tuple[str, str | None]:
+        with database.reading() as session:
+            row = session.scalars(select(table)).one()
+            return row.state, row.problem
+
+    assert state()[0] == "running", "somebody measures it"
+    writer.close()
+    for _ in range(2):
+        inventory.look()
+    assert state()[0] == "failed"
+    assert file in str(state()[1])
+    RecordsInventory(database, home, "here").look()
+    assert state()[0] == "failed"
+
+
+def test_of_a_damaged_evaluation_what_stands_before_the_damage_counts(
+    database: Database, home: Home, inventory: RecordsInventory
+) -> None:
+    with write_evaluation(home, content := evaluation_content(0)) as writer:
+        pass
+    with (writer.folder / "scores.jsonl").open("a") as lines:
+        lines.write("nothing\n")
+    inventory.look()
+    with database.reading() as session:
+        found = evaluation_detail(session, content.header.id)
+    assert (found.state, found.all_scores, found.gate) == ("failed", content.scores, "not measured")
+    assert "scores.jsonl is damaged" in str(found.problem)
 
 
 def test_nothing_is_written_where_nothing_changed(
