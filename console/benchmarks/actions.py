@@ -51,10 +51,11 @@ def ask_benchmark(session: Session, actor: Actor, wanted: BenchmarkRequest, seal
         concurrencies=wanted.concurrencies,
         repeats=wanted.repeats,
         prefill_lengths=wanted.prefill_lengths,
-        seed=wanted.seed,
         request_timeout_s=wanted.request_timeout_s,
         overrides=where.overrides or Overrides(),
     )
-    payload = {"wish": wish.model_dump(mode="json"), "asked": asked, "deployment_id": where.deployment_id}
+    # Without one that was named, each attempt draws its seed: what was asked before may be in a prefix cache.
+    told = wish.model_dump(mode="json", exclude={"seed"}) | ({} if wanted.seed is None else {"seed": wanted.seed})
+    payload = {"wish": told, "asked": asked, "deployment_id": where.deployment_id}
     job = job_of("benchmark", where, payload, actor, key)
     return ask_for(session, actor, job, action="benchmark", name=where.name, url=where.url, host=where.host)

@@ -75,7 +75,7 @@ class BenchmarkForm(BaseModel):
     repeats: _Typed = "3"
     prefill_lengths: _Typed = ""
     driver: _Typed = "aiperf"
-    seed: _Typed = "0"
+    seed: _Typed = ""
     request_timeout_s: _Typed = ""
     guard: _Typed = ""
     kernels: _Typed = ""

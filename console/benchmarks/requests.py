@@ -69,7 +69,9 @@ class BenchmarkRequest(Subjects):
     repeats: int = Field(default=3, ge=1, le=100)
     prefill_lengths: Annotated[tuple[_Tokens, ...], Field(max_length=32)] = ()
     """Prompt lengths at which prefill is measured apart."""
-    seed: int = Field(default=0, ge=0, lt=2**31)
+    seed: int | None = Field(default=None, ge=0, lt=2**31)
+    """Of prompts and lengths. None: 0 for an engine that is started for this; else one that nobody had before, drawn when it
+    is measured, because a server that keeps running may know the prompts of the run before."""
     request_timeout_s: float = Field(default=600.0, gt=0, le=86_400)
 
     @model_validator(mode="after")
@@ -84,6 +86,9 @@ class BenchmarkRequest(Subjects):
             if len(set(numbers)) < len(numbers):
                 raise ValueError(f"{', '.join(map(str, numbers))}: a number is there twice")
         requests = self.repeats * sum(self.workload.requests(each) for each in self.concurrencies)
-        if requests > _MOST_REQUESTS or max(self.workload.input_tokens, self.workload.output_tokens) > _MOST_TOKENS:
+        if requests > _MOST_REQUESTS:
             raise ValueError(f"these are {requests:,} requests, and {_MOST_REQUESTS:,} at most are measured in one run")
+        for what, tokens in (("prompts", self.workload.input_tokens), ("answers", self.workload.output_tokens)):
+            if tokens > _MOST_TOKENS:
+                raise ValueError(f"{what} of {tokens:,} tokens are asked for, and {_MOST_TOKENS:,} at most are measured")
         return self

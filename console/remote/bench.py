@@ -44,7 +44,12 @@ def run(
     repeats: Annotated[int, typer.Option(min=1, max=100, help="How often everything is measured.")] = 3,
     prefill: Annotated[str | None, typer.Option(help="Lengths of prompts at which prefill is measured apart: 128,512.")] = None,
     bare: Annotated[bool, typer.Option("--bare", help="The engine loop alone, without a server and without aiperf.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of prompts and lengths.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Of prompts and lengths. Default: 0; for a server that runs already one that nobody had before."
+        ),
+    ] = None,
     host: HostOption = None,
     model: ModelOption = None,
     served_by: ServedByOption = None,

@@ -19,6 +19,7 @@ def test_the_form_as_it_is_asks_for_a_sweep() -> None:
     assert wanted is not None
     assert (wanted.engine_id, wanted.concurrencies, wanted.repeats) == (ENGINE, (1, 8, 16, 32, 64), 3)
     assert wanted.workload.key == Workload().key
+    assert wanted.seed is None, "it is drawn, or 0, where it is measured"
 
 
 @pytest.mark.parametrize("text", ["1,8", "1 8", " 1;  8 ", "1, 8,"])
@@ -37,6 +38,10 @@ def test_numbers_are_written_as_one_likes(text: str) -> None:
         ({"concurrencies": "1, x"}, "concurrencies", "whole number"),
         ({"repeats": "1.5"}, "repeats", "whole number"),
         ({"input_tokens": "0"}, "input_tokens", "greater than or equal to 1"),
+        ({"requests_each": "1000000"}, "form", "requests, and 2,000,000 at most"),
+        ({"input_tokens": "1000001"}, "form", "prompts of 1,000,001 tokens are asked for, and 1,000,000 at most"),
+        ({"output_tokens": "1000001"}, "form", "answers of 1,000,001 tokens are asked for, and 1,000,000 at most"),
+        ({"seed": "-1"}, "seed", "greater than or equal to 0"),
         ({"prefix_tokens": "128"}, "workload", "prompts would be nothing else"),
         ({"guard": "maybe"}, "guard", "must be"),
         ({"driver": "loop", "subject": "url", "url": "http://gpu:8000"}, "form", "bare loop"),

@@ -113,6 +113,25 @@ def test_a_run_is_known_with_its_job_from_its_first_moment(desk: Desk, measures:
     assert measures.command.startswith("roundhouse bench http://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("subject", ["engine_id", "deployment_id", "url"])
+def test_without_a_seed_each_attempt_draws_one_unless_the_engine_is_started_for_it(
+    desk: Desk, measures: Measures, subject: str
+) -> None:
+    of_it = {"engine_id": ID, "deployment_id": "aaaaaaaa", "url": "http://127.0.0.1:1"}[subject]
+    with desk.database.writing() as session:
+        add_built(session)
+        place = {"host": HOST, "home": str(desk.home.path)}
+        add_deployment(session, "aaaaaaaa", engine_id=ID, openai="http://127.0.0.1:9000/v1", **place)
+        asked, named = (
+            ask_benchmark(session, ANN, BenchmarkRequest.model_validate({subject: of_it, "seed": seed}), Sealer.of(desk.home))
+            for seed in (None, 7)
+        )
+        payloads = [asked.payload, named.payload]
+    drawn, told = ({BenchmarkWish.model_validate(each["wish"]).seed for _ in range(5)} for each in payloads)
+    assert told == {7}
+    assert drawn == {0} if subject == "engine_id" else len(drawn) == 5
+
+
 def test_what_fails_after_it_has_begun_keeps_its_points_and_names_the_run(desk: Desk, measures: Measures) -> None:
     measures.error = ServeError("the endpoint went away", hint="Look there.")
     with pytest.raises(TaskFailedError, match="went away") as failed:
