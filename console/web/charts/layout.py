@@ -59,9 +59,8 @@ class DrawnSeries:
     """Path of the mark."""
     dash: int
     """From 0, which is a line without gaps."""
-    is_peer: bool
     line: str
-    """Path on a plot of 1000 × 1000; empty where nothing is joined."""
+    """Path on a plot of 1000 × 1000; empty where no two points are neighbours."""
     band: str
     """Path of the intervals between neighbours; empty where there are none."""
     points: tuple[DrawnPoint, ...]
@@ -99,7 +98,7 @@ class Chart:
     @property
     def has_legend(self) -> bool:
         """Whether it takes more than its title to know what a line is."""
-        return len(self.series) > 1 or any(each.is_peer for each in self.series)
+        return len(self.series) > 1
 
 
 def line_chart(
@@ -141,7 +140,7 @@ def _drawn(series: Series, look: int, x: Axis, y: Axis, x_scale: Scale, y_scale:
     lines: list[str] = []
     bands: list[str] = []
     for run in _runs(series.points, x):
-        is_line = series.joined and len(run) > 1
+        is_line = len(run) > 1
         with_band = is_line and all(each.low is not None and each.high is not None for each in run)
         for each in run:
             level = _up(y_scale, each.y or 0.0)
@@ -160,7 +159,6 @@ def _drawn(series: Series, look: int, x: Axis, y: Axis, x_scale: Scale, y_scale:
         look % LOOKS + 1,
         _MARKS[(look + around) % LOOKS],
         (look + around) % 4,
-        series.is_peer,
         "".join(lines),
         "".join(bands),
         tuple(points),

@@ -56,12 +56,8 @@ class Series:
 
     name: str
     points: Sequence[ChartPoint]
-    is_peer: bool = False
-    """Whether it was measured by others or elsewhere: dashed, with hollow marks, and said so."""
     look: int | None = None
     """From 0: colour, mark and dash; None: its place among the series. For one that must look alike in several charts."""
-    joined: bool = True
-    """Whether a line is drawn through its points."""
 
 
 @dataclass(frozen=True)
@@ -70,4 +66,3 @@ class Rule:
 
     y: float
     label: str
-    tone: Literal["quiet", "bad"] = "quiet"

@@ -45,12 +45,6 @@ def test_a_gap_interrupts_the_line_and_marks_nothing() -> None:
     assert len(drawn.points) == 4
 
 
-def test_points_that_are_not_joined_have_no_line() -> None:
-    (drawn,) = chart(Series("a", points(10, 20), joined=False)).series
-    assert drawn.line == ""
-    assert len(drawn.points) == 2
-
-
 def test_nothing_known_is_an_empty_chart() -> None:
     assert chart().is_empty
     assert chart(Series("a", points(None, None))).is_empty
@@ -77,7 +71,7 @@ def test_a_series_can_keep_its_look_in_another_chart() -> None:
 
 def test_a_legend_is_there_when_it_takes_one() -> None:
     assert not chart(Series("a", points(1))).has_legend
-    assert chart(Series("a", points(1), is_peer=True)).has_legend
+    assert chart(Series("a", points(1)), Series("b", points(2))).has_legend
 
 
 def test_a_rule_is_on_the_chart_however_high() -> None:
