@@ -1,4 +1,7 @@
-"""A console in which much was measured: 2,000 benchmark runs, with a million points and live samples, and evaluations."""
+"""A console in which much was measured: 2,000 benchmark runs, with a million points and live samples, and evaluations.
+
+The newest runs of some series are slower than their baselines, and requests failed in some: what is tested, and not only read.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,20 @@ from roundhouse.console.models import (
     BenchmarkTag,
 )
 
-__all__ = ["MEASURED", "MODELS", "RUNS", "fill_benchmarks", "run_id"]
+__all__ = ["MEASURED", "MODELS", "REGRESSED", "RUNS", "fill_benchmarks", "run_id"]
 
 RUNS, SAMPLES, REPEATS, SERIES, ENGINES = 2_000, 480, 4, 40, 80
 CONCURRENCIES = {1: 30.0, 8: 150.0, 16: 260.0, 32: 400.0, 64: 520.0}
 MEASURED = RUNS * (SAMPLES + REPEATS * len(CONCURRENCIES))
 """Rows of points and of live samples together."""
+SLOWER_EVERY, FAILING_EVERY, SINCE = 5, 8, 48
+"""Every so many series; from this run of their fifty on."""
+REGRESSED = sum(number % SLOWER_EVERY == 0 or number % FAILING_EVERY == 1 for number in range(SERIES))
+"""Series that the page of trends flags."""
 MODELS = tuple(f"org/model-{n}" for n in range(5))
 _WEIGHTS = ("int4_awq", "fp8", "bf16", "int4_awq")
 _HARDWARE = ("NVIDIA H200", "AMD EPYC")
+_TIMES = ("ttft_p50", "inter_token_p50", "end_to_end_p50")
 _LAYERS = 32
 _LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 Adder = Callable[[Database, type[Base], Iterable[dict[str, Any]]], None]
@@ -69,7 +77,7 @@ def _made(database: Database) -> dict[type[Base], list[dict[str, Any]]]:
             run_id(0),
             speeds={n: [speed * (1 + 0.01 * repeat) for repeat in range(REPEATS)] for n, speed in CONCURRENCIES.items()},
             manifest=manifest_of("0" * 16, "measured", modules=modules),
-            prefill={512: (0.1,), 2048: (0.4,)},
+            prefill={length: [length / 5000 * (1 - 0.01 * repeat) for repeat in range(REPEATS)] for length in (512, 2048)},
         )
         session.flush()
         found: dict[type[Base], list[dict[str, Any]]] = {
@@ -89,8 +97,13 @@ def _rows_of(session: Session, wanted: Select[Any]) -> list[dict[str, Any]]:
 
 
 def _faster(number: int) -> float:
-    """Runs differ a little, and every series gets faster in time."""
-    return 1 + 0.002 * (number // SERIES) + 0.01 * (number * 7919 % 11 - 5) / 5
+    """Runs differ a little, and every series gets faster in time; but the newest runs of some are slower by far."""
+    slower = 0.85 if number % SERIES % SLOWER_EVERY == 0 and number // SERIES >= SINCE else 1
+    return slower * (1 + 0.002 * (number // SERIES) + 0.01 * (number * 7919 % 11 - 5) / 5)
+
+
+def _fails(number: int) -> bool:
+    return number % SERIES % FAILING_EVERY == 1 and number // SERIES >= SINCE
 
 
 def _run(made: dict[str, Any], number: int) -> dict[str, Any]:
@@ -108,6 +121,7 @@ def _run(made: dict[str, Any], number: int) -> dict[str, Any]:
         "hardware": _HARDWARE[series // 5 % 2],
         "series": f"series-{series}",
         "samples": SAMPLES,
+        "failed": REPEATS * len(CONCURRENCIES) if _fails(number) else 0,
         "noisy": number % 9 == 0,
         "note": "",
         "is_baseline": number // SERIES == 10,  # the tenth of fifty in every series
@@ -122,8 +136,12 @@ def _parts(made: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for number in range(RUNS):
         own = {"benchmark_id": run_id(number)}
         for row in made:
-            speeds = {key: value * _faster(number) for key, value in row.items() if "tokens_per_s" in key}
-            yield row | speeds | own
+            changed = {key: value * _faster(number) for key, value in row.items() if "tokens_per_s" in key}
+            changed |= {key: row[key] / _faster(number) for key in _TIMES if row.get(key) is not None}
+            if _fails(number) and "concurrency" in row:
+                lost = {"failed": 4} if "record" not in row else {"record": row["record"] | {"failed": {"timeout": 1}}}
+                changed |= lost
+            yield row | changed | own
 
 
 def _samples() -> Iterator[dict[str, Any]]:
