@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader, Point, PrefillPoint
+from roundhouse.serve.benchmark.points import Point, PrefillPoint
+from roundhouse.serve.benchmark.records import Benchmark, BenchmarkHeader
 
 from ..database.base import utc_now
 from ..errors import NotFoundError

@@ -98,7 +98,7 @@ def check_run(
 
     if math.isinf(tolerance):
         raise UsageError("--tolerance inf: nothing would be worse than that", hint="Such as --tolerance 0.05, which is 5%.")
-    require_extra("serve", only=("numpy", "scipy"))
+    require_extra("serve", only=("numpy",))
     from .checking import check
 
     store = _store(home)
