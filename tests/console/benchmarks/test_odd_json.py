@@ -70,8 +70,7 @@ def test_odd_values_in_what_is_there_hide_nothing_else(database: Database, odd: 
         engine = session.get_one(EngineRecord, FAST)
         engine.manifest = put(engine.manifest, ("recipe", "tensor_parallel"), odd)
         row = session.get_one(BenchmarkRun, OLD)
-        header = put(row.header, ("subject", "settings", "page_tokens"), odd)
-        row.header = put(header, ("subject", "manifest", "versions"), odd)
+        row.header = put(row.header, ("subject", "settings", "page_tokens"), odd)
         point = session.get_one(BenchmarkPoint, (OLD, 8, 0))
         point.record = put(point.record, ("engine", "tag_checks"), BIG)
     fast, slow = shown(database, OLD, NEW)
@@ -81,8 +80,10 @@ def test_odd_values_in_what_is_there_hide_nothing_else(database: Database, odd: 
     assert fast.kv_real == (512 * BIG if odd == BIG else None)
     with database.writing() as session:
         row = session.get_one(BenchmarkRun, OLD)
-        row.header = put(row.header, ("subject", "settings", "kv"), {"tokens": odd})
+        header = put(row.header, ("subject", "settings", "kv"), {"tokens": odd})
+        row.header = put(header, ("subject", "manifest", "versions"), odd)
     with database.reading() as session:
+        compare_runs(session, CompareAsked(ids=(OLD, NEW), show_all=True))
         pairs = next(each.pairs for each in beside_published(session) if each.published.technique == "weights")
     lines = {line.label: (line.before, line.after) for line in pairs[0].lines}
     assert lines["KV tokens"] == (float(BIG) if odd == BIG else None, 8_192.0)
