@@ -11,6 +11,7 @@ from .command_options import HomeOption, JsonOption, home_at, print_json, progre
 from .planner.command import MeasuredSource, plan
 from .recipe_options import GroupOption, KvOption, NameOption, SetOption, TargetOption, WeightsOption, recipe_for
 from .terminal import answer_console
+from .trtllm.commands import trtllm
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -33,6 +34,7 @@ def add_commands(app: typer.Typer, *, measured: MeasuredSource | None = None) ->
     app.command(context_settings={"obj": measured})(plan)
     app.command()(build)
     app.add_typer(engines, name="engines")
+    app.add_typer(trtllm, name="trtllm")
 
 
 def build(

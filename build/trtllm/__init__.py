@@ -1,0 +1,5 @@
+"""TensorRT-LLM: which versions we can build for, and what is recorded of its surface (``upstream.json``)."""
+
+from .versions import installed_version, target_verdicts
+
+__all__ = ["installed_version", "target_verdicts"]
