@@ -15,6 +15,7 @@ from ..database.database import Database
 from ..models import Deployment, Job, JobKind, JobState, Worker
 from . import journal
 from .claim import LEASE, Claim, LeaseLostError
+from .ending import end_job
 
 __all__ = ["Worklist"]
 
@@ -123,7 +124,7 @@ class Worklist:
         """
         now = self._clock()
         with self.holding(claim) as (session, job):
-            job.state, job.ended_at, job.lease_until = state, now, None
+            end_job(job, state, now)
             job.result, job.error, job.hint = result, error, hint
             journal.end_stages(session, claim, now)
 
@@ -153,12 +154,13 @@ class Worklist:
         job.lease_until = None
         job.fence += 1
         if job.cancel_requested_at is not None:
-            job.state, job.ended_at = "cancelled", now
+            end_job(job, "cancelled", now)
         elif job.attempt < job.most_attempts:
             job.state = "queued"
         else:
-            job.state, job.ended_at, job.error = "interrupted", now, why
-            job.hint = "It can be tried again."
+            end_job(job, "interrupted", now)
+            job.error = why
+            job.hint = "It can be tried again." if job.sealed is None else "Its API key is deleted; ask for the same anew."
 
 
 def _is_alone(session: Session, job: Job) -> bool:

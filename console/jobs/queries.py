@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from ..errors import NotFoundError
 from ..models import Job, JobKind, JobState, LogLine, Stage, Worker
 from ..paging import Paged, PageOf, paged_rows
+from .ending import FORGOTTEN
 from .records import AttemptRow, JobDetail, JobFilter, JobRow, LogRow, StageRow
 
 __all__ = ["count_by_state", "job_detail", "list_jobs", "log_lines"]
@@ -35,7 +36,8 @@ def job_detail(session: Session, job_id: int) -> JobDetail:
     Raises:
         NotFoundError: there is none with this number.
     """
-    of_it = select(*_SHOWN, Worker.host.label("worker_host")).join(Worker, Worker.id == Job.worker_id, isouter=True)
+    lost = func.coalesce(Job.sealed == FORGOTTEN, False).label("lost_secrets")
+    of_it = select(*_SHOWN, Worker.host.label("worker_host"), lost).join(Worker, Worker.id == Job.worker_id, isouter=True)
     row = session.execute(of_it.where(Job.id == job_id)).one_or_none()
     if row is None:
         raise NotFoundError(f"there is no job {job_id}")

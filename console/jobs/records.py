@@ -94,6 +94,8 @@ class JobDetail(JobRow):
     stages: tuple[StageRow, ...]
     """Of its latest attempt, in the order in which they began."""
     attempts: tuple[AttemptRow, ...]
+    lost_secrets: bool = False
+    """Whether it needed an API key, which was deleted when it ended: it cannot be tried again."""
 
 
 class LogRow(_Record):

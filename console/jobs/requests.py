@@ -13,6 +13,7 @@ from roundhouse.errors import UsageError
 from ..database.base import utc_now
 from ..database.turns import take_turn
 from ..models import LIVE_JOB_STATES, Job, JobKind
+from .ending import FORGOTTEN, end_job
 
 __all__ = ["NewJob", "cancel_job", "enqueue", "retry_job"]
 
@@ -70,7 +71,7 @@ def enqueue(session: Session, new: NewJob) -> Job:
 def cancel_job(job: Job) -> None:
     """Cancel a job: at once while it waits; one that runs is ended by its worker. One that has ended stays as it is."""
     if job.state == "queued":
-        job.state, job.ended_at = "cancelled", utc_now()
+        end_job(job, "cancelled", utc_now())
     if job.state in LIVE_JOB_STATES and job.cancel_requested_at is None:
         job.cancel_requested_at = utc_now()
 
@@ -79,10 +80,14 @@ def retry_job(job: Job) -> None:
     """Have a job that did not succeed done once more.
 
     Raises:
-        UsageError: it is under way, or has succeeded.
+        UsageError: it is under way, or has succeeded, or needs a secret that was forgotten when it ended.
     """
     if job.state in (*LIVE_JOB_STATES, "succeeded"):
         raise UsageError(f"job {job.id} is {job.state}: there is nothing to do again")
+    if job.sealed == FORGOTTEN:
+        raise UsageError(
+            f"job {job.id} needs an API key, which was deleted when it ended", hint="Ask for the same anew, with the key."
+        )
     job.state = "queued"
     job.most_attempts = job.attempt + 1
     job.ended_at = job.cancel_requested_at = job.result = job.error = job.hint = None

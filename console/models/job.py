@@ -48,7 +48,7 @@ class Job(Base):
     payload: Mapped[dict[str, Any]]
     """What to do, as its kind writes it down."""
     sealed: Mapped[str | None]
-    """Secrets that it needs, encrypted: nobody sees them in the payload."""
+    """Secrets that it needs, encrypted: nobody sees them in the payload. Empty once it has ended."""
     engine_id: Mapped[str | None] = mapped_column(index=True)
     """The engine that it is about, or that it made."""
     deployment_id: Mapped[str | None] = mapped_column(index=True)

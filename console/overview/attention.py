@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import Row, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from ..deployments.silence import is_silent
 from ..jobs.liveness import GONE_AFTER
-from ..models import Deployment, EngineRecord, EngineReplica, IntegrityRecord, Job, JobKind, Worker
+from ..models import (
+    BenchmarkRun,
+    Deployment,
+    EngineRecord,
+    EngineReplica,
+    EvaluationRun,
+    IntegrityRecord,
+    Job,
+    JobKind,
+    Worker,
+)
 from ..workers.records import disk_is_short
 from .records import AttentionItem, HostDisk
 
@@ -66,7 +77,12 @@ def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
     known = (EngineReplica.engine_id == Job.engine_id, EngineReplica.host == Job.host, EngineReplica.home == Job.home)
     told = (Job.kind == "verify") & select(EngineReplica.id).where(*known, EngineReplica.state == "damaged").exists()
     ended = (Job.state.in_(("failed", "interrupted")), Job.ended_at > now - _DAYS, Job.kind.in_(tuple(_VERBS)))
-    columns = (Job.id, Job.kind, Job.state, Job.subject, Job.error, Job.ended_at)
+    runs, evaluations = (
+        select(func.max(kind.id)).where(kind.job_id == Job.id, kind.deleted_at.is_(None)).scalar_subquery()
+        for kind in (BenchmarkRun, EvaluationRun)
+    )
+    measured = (runs.label("run"), evaluations.label("evaluation"))
+    columns = (Job.id, Job.kind, Job.state, Job.subject, Job.error, Job.ended_at, *measured)
     for row in session.execute(select(*columns).where(*ended, ~repeated, ~told).order_by(Job.id.desc()).limit(_MOST)):
         failed = row.state == "failed"
         yield AttentionItem(
@@ -75,9 +91,19 @@ def _jobs(session: Session, now: datetime) -> Iterator[AttentionItem]:
             what=f"{_VERBS[row.kind]} {row.subject} {'failed' if failed else 'was interrupted'}",
             detail=row.error,
             at=row.ended_at,
-            href=f"/integrity/drills/{row.id}" if row.kind == "drill" else f"/builds/{row.id}",
-            to_do="report" if row.kind == "drill" else "log, retry",
+            **_where(row),
         )
+
+
+def _where(row: Row[Any]) -> dict[str, str]:
+    """Where a job is looked into: in what it measured, where there is something, which leads to its log."""
+    if row.kind == "drill":
+        return {"href": f"/integrity/drills/{row.id}", "to_do": "report"}
+    if row.run is not None:
+        return {"href": f"/benchmarks/{row.run}", "to_do": "what was measured"}
+    if row.evaluation is not None:
+        return {"href": f"/evaluations/{row.evaluation}", "to_do": "what was scored"}
+    return {"href": f"/builds/{row.id}", "to_do": "log, retry"}
 
 
 def _deployments(session: Session, now: datetime) -> Iterator[AttentionItem]:

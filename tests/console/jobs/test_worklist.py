@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
 from roundhouse.console.jobs import Claim, LeaseLostError, NewJob, Worklist, cancel_job, enqueue, retry_job
+from roundhouse.console.jobs.queries import job_detail
 from roundhouse.console.models import Job, LogLine, Stage, Worker
 from roundhouse.errors import UsageError
 
@@ -166,6 +168,54 @@ def test_cancelling(database: Database, worklist: Worklist, clock: Clock) -> Non
     clock.now += timedelta(minutes=1)
     worklist.give_up_abandoned()
     assert look(database, left).state == "cancelled"
+
+
+def _is_given_up(worklist: Worklist, claim: Claim, job: int, database: Database, clock: Clock) -> None:
+    clock.now += timedelta(minutes=1)
+    worklist.give_up_abandoned()
+
+
+def _is_cancelled_and_given_up(worklist: Worklist, claim: Claim, job: int, database: Database, clock: Clock) -> None:
+    with database.writing() as session:
+        cancel_job(session.get_one(Job, job))
+    _is_given_up(worklist, claim, job, database, clock)
+
+
+ENDS: dict[str, Callable[[Worklist, Claim, int, Database, Clock], None]] = {
+    "succeeded": lambda worklist, claim, *_: worklist.end(claim, "succeeded"),
+    "failed": lambda worklist, claim, *_: worklist.end(claim, "failed", error="no"),
+    "cancelled": lambda worklist, claim, *_: worklist.end(claim, "cancelled"),
+    "interrupted": _is_given_up,
+    "cancelled, and its worker gone": _is_cancelled_and_given_up,
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_secrets_are_forgotten_however_a_job_ends(database: Database, worklist: Worklist, clock: Clock, way: str) -> None:
+    job = ask(database, sealed="very secret", kind="benchmark")
+    worker = a_worker(database)
+    worklist.give_back(taken(worklist, worker))
+    assert look(database, job).sealed == "very secret", "whoever takes it next needs it"
+    ENDS[way](worklist, taken(worklist, worker), job, database, clock)
+    ended = look(database, job)
+    assert ended.state == way.partition(",")[0]
+    assert ended.sealed == ""
+    with database.writing() as session, pytest.raises(UsageError):
+        retry_job(session.get_one(Job, job))
+    with database.reading() as session:
+        assert job_detail(session, job).lost_secrets
+
+
+def test_a_job_that_is_cancelled_in_line_forgets_its_secrets_and_says_so(database: Database) -> None:
+    job, other = ask(database, sealed="very secret", kind="benchmark"), ask(database)
+    with database.writing() as session:
+        for each in (job, other):
+            cancel_job(session.get_one(Job, each))
+        assert session.get_one(Job, job).sealed == ""
+        assert session.get_one(Job, other).sealed is None
+        with pytest.raises(UsageError, match="an API key, which was deleted when it ended"):
+            retry_job(session.get_one(Job, job))
+        retry_job(session.get_one(Job, other))
 
 
 def test_a_second_click_does_nothing_twice(database: Database) -> None:

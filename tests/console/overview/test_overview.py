@@ -8,6 +8,7 @@ from typing import Any
 from built import ID, add_built
 from counting import count_queries
 from deployed import add_deployment, add_samples
+from measured import add_benchmarks, add_evaluations
 from sqlalchemy import update
 
 from roundhouse.console.database.base import utc_now
@@ -120,6 +121,26 @@ def test_a_failed_job_needs_attention_until_it_was_done_again(database: Database
     with database.writing() as session:
         session.add(job())
     assert look(database).attention == ()
+
+
+def test_a_job_that_measures_leads_to_what_it_measured(database: Database) -> None:
+    with database.writing() as session:
+        jobs = [
+            job(state="interrupted", kind="benchmark", subject="a"),
+            job(state="failed", kind="evaluate", subject="b"),
+            job(state="failed", kind="benchmark", subject="c", error="no host has it"),
+        ]
+        session.add_all(jobs)
+        session.flush()
+        (run,) = add_benchmarks(session, state="interrupted", part=0.5, job_id=jobs[0].id)
+        (evaluation,) = add_evaluations(session, state="failed", job_id=jobs[1].id)
+        ids = [each.id for each in jobs]
+    found = {item.key: (item.href, item.to_do) for item in look(database).attention}
+    assert found == {
+        f"job-{ids[0]}": (f"/benchmarks/{run}", "what was measured"),
+        f"job-{ids[1]}": (f"/evaluations/{evaluation}", "what was scored"),
+        f"job-{ids[2]}": (f"/builds/{ids[2]}", "log, retry"),
+    }
 
 
 def test_a_copy_that_was_found_damaged_is_told_once(database: Database) -> None:
