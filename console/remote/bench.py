@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from roundhouse.build.command_options import JsonOption
-from roundhouse.build.terminal import answer_console
 
 from .measuring import (
     RUN,
@@ -59,11 +58,7 @@ def run(
 ) -> None:
     """Have throughput and latency measured by one of the server's workers."""
     client = client_of(context)
-    from ..benchmarks.records import BenchmarkDetail
-    from ..jobs.records import JobDetail
-    from .following import follow_job, raise_unless_succeeded
-    from .measured_views import benchmark_view
-    from .telling import print_record, tell_queued
+    from .measured import BENCHMARKS
 
     wish = subject_of(
         client,
@@ -82,18 +77,7 @@ def run(
         "prefill_lengths": _numbers("--prefill", prefill) if prefill else [],
         "seed": seed,
     }
-    asked = client.post("/benchmarks", JobDetail, wish)
-    if not follow:
-        tell_queued(client, [asked.id], json=json, answer=asked)
-        return
-    job = follow_job(client, asked.id, may_fail=True)
-    if job.result is not None and "benchmark_id" in job.result:
-        found = client.get(f"/benchmarks/{job.result['benchmark_id']}", BenchmarkDetail)
-        if json:
-            print_record(found)
-        else:
-            answer_console().print(benchmark_view(found))
-    raise_unless_succeeded(job)
+    BENCHMARKS.ask(client, wish, follow=follow, json=json)
 
 
 @bench.command("list")
@@ -110,50 +94,26 @@ def list_runs(
     json: JsonOption = False,
 ) -> None:
     """List benchmark runs, the newest first."""
-    client = client_of(context)
-    from ..benchmarks.records import BenchmarkRow
-    from ..paging import Paged
-    from .measured_views import benchmarks_table
-    from .telling import print_record, show_list
+    from .measured import BENCHMARKS
 
     query = {"text": text, "state": state, "tag": tag, "sort": sort, "page": page, "size": size}
-    found = client.get("/benchmarks", Paged[BenchmarkRow], query)
-    if json:
-        print_record(found)
-    else:
-        show_list(found, benchmarks_table(found.items), nothing="No benchmark runs.")
+    BENCHMARKS.list(client_of(context), query, json=json)
 
 
 @bench.command("show")
 def show_run(context: typer.Context, run: _Run, json: JsonOption = False) -> None:
     """Show a run: a row for each concurrency."""
-    client = client_of(context)
-    from ..benchmarks.records import BenchmarkDetail
-    from .finding import find_benchmark
-    from .measured_views import benchmark_view
-    from .telling import print_record
+    from .measured import BENCHMARKS
 
-    found = client.get(f"/benchmarks/{find_benchmark(client, run).id}", BenchmarkDetail)
-    if json:
-        print_record(found)
-    else:
-        answer_console().print(benchmark_view(found))
+    BENCHMARKS.show(client_of(context), run, json=json)
 
 
 @bench.command("remove")
 def remove_run(context: typer.Context, run: _Run, yes: YesOption = False) -> None:
     """Delete a run with its raw files, in the console and in its home."""
-    client = client_of(context)
-    from pydantic import TypeAdapter
+    from .measured import BENCHMARKS
 
-    from .finding import find_benchmark
-
-    found = find_benchmark(client, run)
-    where = f" and from {found.host}" if found.host else ""
-    if not yes and not typer.confirm(f"Delete run {found.id} ({found.name}) from {client.server}{where}?", err=True):
-        raise typer.Abort
-    client.delete(f"/benchmarks/{found.id}", TypeAdapter(None))
-    answer_console().print(f"run {found.id} is deleted", markup=False)
+    BENCHMARKS.remove(client_of(context), run, yes=yes)
 
 
 def _numbers(option: str, text: str) -> list[int]:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from roundhouse.build.command_options import JsonOption
-from roundhouse.build.terminal import answer_console
 
 from .measuring import (
     RUN,
@@ -52,12 +51,8 @@ def run(
 ) -> None:
     """Have accuracy measured by one of the server's workers, and compared with a base."""
     client = client_of(context)
-    from ..evaluations.records import EvaluationDetail
-    from ..jobs.records import JobDetail
     from .finding import find_engine
-    from .following import follow_job, raise_unless_succeeded
-    from .measured_views import evaluation_view
-    from .telling import print_record, tell_queued
+    from .measured import EVALUATIONS
 
     wish = subject_of(
         client,
@@ -75,18 +70,7 @@ def run(
         "gate_points": gate_points,
         "seed": seed,
     }
-    asked = client.post("/evaluations", JobDetail, wish)
-    if not follow:
-        tell_queued(client, [asked.id], json=json, answer=asked)
-        return
-    job = follow_job(client, asked.id, may_fail=True)
-    if job.result is not None and "evaluation_id" in job.result:
-        found = client.get(f"/evaluations/{job.result['evaluation_id']}", EvaluationDetail)
-        if json:
-            print_record(found)
-        else:
-            answer_console().print(evaluation_view(found))
-    raise_unless_succeeded(job)
+    EVALUATIONS.ask(client, wish, follow=follow, json=json)
 
 
 @evaluate.command("list")
@@ -100,47 +84,23 @@ def list_all(
     json: JsonOption = False,
 ) -> None:
     """List evaluations, the newest first."""
-    client = client_of(context)
-    from ..evaluations.records import EvaluationRow
-    from ..paging import Paged
-    from .measured_views import evaluations_table
-    from .telling import print_record, show_list
+    from .measured import EVALUATIONS
 
     query = {"text": text, "state": state, "gate": gate, "page": page, "size": size}
-    found = client.get("/evaluations", Paged[EvaluationRow], query)
-    if json:
-        print_record(found)
-    else:
-        show_list(found, evaluations_table(found.items), nothing="No evaluations.")
+    EVALUATIONS.list(client_of(context), query, json=json)
 
 
 @evaluate.command("show")
 def show_one(context: typer.Context, evaluation: _Evaluation, json: JsonOption = False) -> None:
     """Show an evaluation: a row for each task, and the gate."""
-    client = client_of(context)
-    from ..evaluations.records import EvaluationDetail
-    from .finding import find_evaluation
-    from .measured_views import evaluation_view
-    from .telling import print_record
+    from .measured import EVALUATIONS
 
-    found = client.get(f"/evaluations/{find_evaluation(client, evaluation).id}", EvaluationDetail)
-    if json:
-        print_record(found)
-    else:
-        answer_console().print(evaluation_view(found))
+    EVALUATIONS.show(client_of(context), evaluation, json=json)
 
 
 @evaluate.command("remove")
 def remove_one(context: typer.Context, evaluation: _Evaluation, yes: YesOption = False) -> None:
     """Delete an evaluation with its items, in the console and in its home."""
-    client = client_of(context)
-    from pydantic import TypeAdapter
+    from .measured import EVALUATIONS
 
-    from .finding import find_evaluation
-
-    found = find_evaluation(client, evaluation)
-    question = f"Delete evaluation {found.id} ({found.name}) from {client.server} and from {found.host}?"
-    if not yes and not typer.confirm(question, err=True):
-        raise typer.Abort
-    client.delete(f"/evaluations/{found.id}", TypeAdapter(None))
-    answer_console().print(f"evaluation {found.id} is deleted", markup=False)
+    EVALUATIONS.remove(client_of(context), evaluation, yes=yes)

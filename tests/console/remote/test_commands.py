@@ -332,3 +332,17 @@ def test_ctrl_c_ends_the_showing_and_not_the_work(
     assert "job 1 goes on" in stopped.err
     with database.reading() as session:
         assert session.get_one(Job, 1).state == "queued"
+
+
+@on_sqlite
+@pytest.mark.parametrize(("command", "known"), [("bench", "benchmark_id"), ("evaluate", "evaluation_id")])
+def test_removing_what_was_measured_asks_first(
+    remote: RemoteCommand, database: Database, home: Home, monkeypatch: pytest.MonkeyPatch, command: str, known: str
+) -> None:
+    id_ = str(populate(database, home).known[known])
+    asked: list[str] = []
+    monkeypatch.setattr("typer.confirm", lambda question, **_: asked.append(question))  # no
+    assert remote(command, "remove", id_[:8]).code != 0
+    assert id_ in asked[0]
+    assert f"and from {HOST}" in asked[0]
+    assert remote(command, "show", id_).code == 0
