@@ -68,11 +68,11 @@ def test_what_differs_is_told_by_part_and_key() -> None:
     assert [each.words for each in differences_of([first, second])] == [
         "recipe kv_cache: bf16 → fp8",
         "recipe calibration.samples: 4 → 8",
-        "versions torch: 2.9.0 → 2.10.0",
         "workload output_tokens: 64 → 32",
-        "load seed: 0 → 1,234",
         "hardware host: here → there",
         "hardware name: Some CPU → Other CPU",
+        "versions torch: 2.9.0 → 2.10.0",
+        "load seed: 0 → 1,234",
     ]
     assert differences_of([first, first]) == []
 
