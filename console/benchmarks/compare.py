@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from roundhouse.serve.benchmark.differences import line_up
 from roundhouse.serve.benchmark.statistics import QUANTITIES
 
 from ..models import BenchmarkLevel
@@ -16,7 +17,7 @@ from .compare_prefill import compare_prefill
 from .compare_quantities import repeats_at
 from .compare_ratios import ratios_over, runs_in_turns
 from .compare_records import Comparison, LevelBeside, RunBeside, verdict_of
-from .differences import facts_by_run, line_up
+from .differences import facts_by_run
 from .queries import benchmark_rows
 
 __all__ = ["compare_runs"]

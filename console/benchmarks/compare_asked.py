@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ from ..errors import FieldError
 from .compare_quantities import COMPARED_BY, USUAL, ComparedName
 from .records import MOST_CHOSEN
 
-__all__ = ["CompareAsked"]
+__all__ = ["CompareAsked", "runs_called"]
 
 _LONGEST_ID = 64
 
@@ -33,8 +33,12 @@ class CompareAsked:
     """Whether what is equal everywhere is shown, too."""
 
     @classmethod
-    def read(cls, pairs: Iterable[tuple[str, str]]) -> CompareAsked:
+    def read(cls, pairs: Iterable[tuple[str, str]], id_of: Callable[[str], str] = str) -> CompareAsked:
         """Read an address.
+
+        Args:
+            pairs: what it says, in its order.
+            id_of: the whole id of a run, from what it is called there.
 
         Raises:
             UsageError: too many runs.
@@ -45,11 +49,11 @@ class CompareAsked:
         for key, value in pairs:
             text = value.strip()
             if key == "run":
-                ids += [each[:_LONGEST_ID] for each in text.replace(",", " ").split()]
+                ids += [id_of(each) for each in _calls(text)]
             elif key == "without":
-                without.add(text)
+                without |= {id_of(each) for each in _calls(text)}
             elif key == "base":
-                asked = replace(asked, base=text or None)
+                asked = replace(asked, base=next((id_of(each) for each in _calls(text)), None))
             elif key == "at":
                 asked = replace(asked, at=_concurrency(text))
             elif key == "by":
@@ -78,6 +82,15 @@ class CompareAsked:
         """The address with something changed."""
         query = urlencode(replace(self, **changes).pairs)  # type: ignore[arg-type]  # names of fields
         return f"/benchmarks/compare?{query}" if query else "/benchmarks/compare"
+
+
+def runs_called(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Whatever an address calls runs by."""
+    return [each for key, value in pairs if key in ("run", "base", "without") for each in _calls(value)]
+
+
+def _calls(text: str) -> list[str]:
+    return [each[:_LONGEST_ID] for each in text.replace(",", " ").split()]
 
 
 def _concurrency(text: str) -> int | None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from roundhouse.serve.benchmark.differences import Difference
 from roundhouse.serve.benchmark.statistics import QUANTITIES, Ratio
 
 from .compare_asked import CompareAsked
 from .compare_quantities import USUAL
-from .differences import LinedUp
 from .records import BenchmarkRow
 
 __all__ = ["Comparison", "LevelBeside", "PrefillBeside", "PrefillCompared", "RunBeside", "RunVerdict", "verdict_of"]
@@ -108,7 +108,7 @@ class Comparison:
     prefill: PrefillCompared = PrefillCompared()
     warnings: Sequence[str] = ()
     """Why they may not be comparable, each a sentence."""
-    differences: Sequence[LinedUp] = ()
+    differences: Sequence[Difference] = ()
     """What is shown of what differs, and of what does not where that was asked for."""
     equal: int = 0
     """How many facts are the same everywhere."""
@@ -134,9 +134,9 @@ class Comparison:
         return any(run.row.noisy for run in self.runs)
 
     @property
-    def difference_parts(self) -> dict[str, list[LinedUp]]:
+    def difference_parts(self) -> dict[str, list[Difference]]:
         """What differs, by what it is about."""
-        parts: dict[str, list[LinedUp]] = {}
+        parts: dict[str, list[Difference]] = {}
         for each in self.differences:
             parts.setdefault(each.part, []).append(each)
         return parts

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import ValidationError
 
 from roundhouse.serve.benchmark.records import BenchmarkHeader
 from roundhouse.serve.measurement.about import Subject
 
-from .form_words import words_of
 from .requests import BenchmarkRequest
+from .subject_form import SubjectForm, Typed
 from .workloads import named_workloads
 
 __all__ = ["BenchmarkForm", "may_be_asked_again"]
 
-_Typed = Annotated[str, Field(max_length=2000)]
-_OF_URL = ("url", "model", "api_key", "server", "tokenizer", "host")
 _OF_WORKLOAD = (
     "input_tokens",
     "output_tokens",
@@ -33,7 +31,6 @@ _OF_WORKLOAD = (
 )
 _OVERRIDES = ("guard", "kernels", "max_batch_size", "kv_cache_tokens")
 _LISTS = ("concurrencies", "prefill_lengths")
-_PLAIN = ("repeats", "seed", "request_timeout_s")
 _BETWEEN = re.compile(r"[\s,;]+")
 OWN = "own"
 """A workload whose numbers are typed."""
@@ -44,45 +41,35 @@ def may_be_asked_again(header: BenchmarkHeader) -> bool:
     return header.imported_from is None and header.workload.kind == "synthetic"
 
 
-class BenchmarkForm(BaseModel):
+class BenchmarkForm(SubjectForm):
     """What was typed."""
 
-    model_config = ConfigDict(frozen=True)
+    plain: ClassVar[tuple[str, ...]] = (*SubjectForm.plain, "repeats")
+    of_url: ClassVar[tuple[str, ...]] = (*SubjectForm.of_url, "tokenizer")
 
-    subject: _Typed = "engine"
-    """``engine``, ``deployment`` or ``url``."""
-    engine: _Typed = ""
-    deployment: _Typed = ""
-    url: _Typed = ""
-    model: _Typed = ""
-    api_key: SecretStr = SecretStr("")
-    server: _Typed = ""
-    tokenizer: _Typed = ""
-    host: _Typed = ""
-    workload: _Typed = OWN
+    tokenizer: Typed = ""
+    workload: Typed = OWN
     """The name of one that is known, or ``own``."""
-    input_tokens: _Typed = "128"
-    output_tokens: _Typed = "64"
-    input_spread: _Typed = ""
-    output_spread: _Typed = ""
-    prefix_tokens: _Typed = ""
-    prefixes: _Typed = ""
-    cancel_share: _Typed = ""
-    cancel_after_s: _Typed = ""
-    requests_each: _Typed = ""
-    least_requests: _Typed = ""
-    concurrencies: _Typed = "1, 8, 16, 32, 64"
-    repeats: _Typed = "3"
-    prefill_lengths: _Typed = ""
-    driver: _Typed = "aiperf"
-    seed: _Typed = ""
-    request_timeout_s: _Typed = ""
-    guard: _Typed = ""
-    kernels: _Typed = ""
-    max_batch_size: _Typed = ""
-    kv_cache_tokens: _Typed = ""
-    prefix_reuse: _Typed = ""
-    idempotency_key: _Typed = ""
+    input_tokens: Typed = "128"
+    output_tokens: Typed = "64"
+    input_spread: Typed = ""
+    output_spread: Typed = ""
+    prefix_tokens: Typed = ""
+    prefixes: Typed = ""
+    cancel_share: Typed = ""
+    cancel_after_s: Typed = ""
+    requests_each: Typed = ""
+    least_requests: Typed = ""
+    concurrencies: Typed = "1, 8, 16, 32, 64"
+    repeats: Typed = "3"
+    prefill_lengths: Typed = ""
+    driver: Typed = "aiperf"
+    seed: Typed = ""
+    guard: Typed = ""
+    kernels: Typed = ""
+    max_batch_size: Typed = ""
+    kv_cache_tokens: Typed = ""
+    prefix_reuse: Typed = ""
 
     @classmethod
     def again(cls, header: BenchmarkHeader) -> Self:
@@ -106,33 +93,29 @@ class BenchmarkForm(BaseModel):
 
     def read(self) -> tuple[BenchmarkRequest | None, dict[str, str]]:
         """What is asked for, and what is wrong by field; where something is, nothing is asked for."""
-        given: dict[str, Any] = {name: text for name in _PLAIN if (text := getattr(self, name).strip())}
+        given = self.given(self.plain)
         given |= {name: [each for each in _BETWEEN.split(getattr(self, name)) if each] for name in _LISTS}
-        given |= {"driver": self.driver, "workload": self._workload(), **self._subject()}
+        given |= {"driver": self.driver, "workload": self._workload(), **self.asked_subject()}
+        if self.subject == "engine":
+            given["overrides"] = self._overrides()
         try:
             return BenchmarkRequest.model_validate(given), {}
         except ValidationError as error:
-            return None, {_field(each["loc"]): words_of(each) for each in reversed(error.errors())}
+            return None, self.problems(error)
 
-    def _subject(self) -> dict[str, Any]:
-        if self.subject == "deployment":
-            return {"deployment_id": self.deployment or None}
-        if self.subject == "url":
-            texts = {name: text for name in _OF_URL if name != "api_key" and (text := getattr(self, name).strip())}
-            key = self.api_key.get_secret_value().strip()
-            return texts | ({"api_key": key} if key else {})
-        host = {"host": self.host} if self.host else {}
-        return {"engine_id": self.engine or None, "overrides": self._overrides(), **host}
+    def field(self, place: tuple[int | str, ...]) -> str:
+        """Fields of the workload and of what the engine is started with otherwise are called as they are there."""
+        inner = [str(each) for each in place[1:] if isinstance(each, str)]
+        return inner[0] if inner and place[0] in ("workload", "overrides") else super().field(place)
 
     def _workload(self) -> Mapping[str, Any]:
         named = named_workloads().get(self.workload)
         if named is not None:
             return named.model_dump()
-        return {name: text for name in _OF_WORKLOAD if (text := getattr(self, name).strip())}
+        return self.given(_OF_WORKLOAD)
 
     def _overrides(self) -> dict[str, Any]:
-        given: dict[str, Any] = {name: text for name in _OVERRIDES if (text := getattr(self, name).strip())}
-        return given | ({"prefix_reuse": self.prefix_reuse == "on"} if self.prefix_reuse else {})
+        return self.given(_OVERRIDES) | ({"prefix_reuse": self.prefix_reuse == "on"} if self.prefix_reuse else {})
 
 
 def _changed(subject: Subject) -> dict[str, str]:
@@ -145,13 +128,3 @@ def _changed(subject: Subject) -> dict[str, str]:
     planned = (subject.manifest or {}).get("plan", {}).get("kv_tokens")
     tokens = (settings.get("kv") or {}).get("tokens")
     return typed | ({"kv_cache_tokens": str(tokens)} if tokens not in (None, planned) else {})
-
-
-def _field(place: tuple[int | str, ...]) -> str:
-    """The field in which something was typed, from where it is in the request."""
-    names = [str(each) for each in place if isinstance(each, str) and each not in ("overrides",)]
-    if not names:
-        return "form"
-    if names[0] == "workload":
-        return names[1] if len(names) > 1 else "workload"
-    return {"engine_id": "engine", "deployment_id": "deployment"}.get(names[0], names[0])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from .regressions import Regression, WorseName
 
-__all__ = ["TREND_METRICS", "Trend", "TrendFilter", "TrendMetric", "TrendRun", "Trended", "Trends"]
+__all__ = ["TREND_METRICS", "Trend", "TrendFilter", "TrendMetric", "TrendRange", "TrendRun", "Trended", "Trends"]
+
+TrendRange = Literal["30d", "90d", "1y", "all"]
+"""How far back."""
+_DAYS: dict[TrendRange, int | None] = {"30d": 30, "90d": 90, "1y": 365, "all": None}
 
 TrendMetric = Literal["most", "alone", "ttft", "inter_token", "prefill", "failed"]
 
@@ -84,6 +88,8 @@ class TrendFilter(BaseModel):
     hardware: str | None = None
     workload: str | None = None
     """A workload's key."""
+    range: TrendRange = "all"
+    """Only those that were measured within that, and of these only runs within it; the baseline whenever it was."""
     regressed: bool = False
     """Only those whose newest run is worse than the baseline."""
 
@@ -91,6 +97,11 @@ class TrendFilter(BaseModel):
     def is_set(self) -> bool:
         """Whether anything is left out."""
         return self != TrendFilter()
+
+    def since(self, now: datetime) -> datetime | None:
+        """The earliest moment that counts; None: any."""
+        days = _DAYS[self.range]
+        return None if days is None else now - timedelta(days=days)
 
 
 class TrendRun(NamedTuple):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
+from ..database.base import utc_now
 from ..models import BenchmarkLevel, BenchmarkRun
 from ..paging import PageOf
 from .regressions import Regression, check_regressions
@@ -53,7 +55,8 @@ def list_trends(session: Session, wanted: TrendFilter, page: PageOf) -> Trends:
 
     It takes five statements, and two more where requests failed.
     """
-    there = _series(session, wanted)
+    since = wanted.since(utc_now())
+    there = _series(session, wanted, since)
     pairs = [(baseline, newest) for _, newest, baseline in there.values() if baseline and baseline != newest]
     checked = check_regressions(session, pairs)
     is_worse = {series: _is_worse(checked.get(newest)) for series, (_, newest, _) in there.items()}
@@ -61,7 +64,7 @@ def list_trends(session: Session, wanted: TrendFilter, page: PageOf) -> Trends:
         (series for series in there if is_worse[series] or not wanted.regressed), key=lambda each: not is_worse[each]
     )
     shown = order[(page.number - 1) * page.size : page.number * page.size]
-    trends = _trends(session, shown, there, checked, (page.number - 1) * page.size)
+    trends = _trends(session, shown, there, checked, (page.number - 1) * page.size, since)
     return Trends(
         trends=trends,
         total=len(order),
@@ -86,8 +89,11 @@ def _fitting(wanted: TrendFilter) -> list[ColumnElement[bool]]:
     return conditions + [column == value for column, value in equal if value is not None]
 
 
-def _series(session: Session, wanted: TrendFilter) -> dict[str, tuple[int, str, str | None]]:
-    """Each series with how many runs it has, the newest, and the baseline; what was measured last comes first."""
+def _series(session: Session, wanted: TrendFilter, since: datetime | None) -> dict[str, tuple[int, str, str | None]]:
+    """Each series with how many runs it has, the newest, and the baseline; what was measured last comes first.
+
+    The newest must be new enough; the baseline, which may be older, is looked for among all of them.
+    """
     latest = (BenchmarkRun.began_at.desc(), BenchmarkRun.id)
     pinned_first = (BenchmarkRun.is_baseline.desc(), *latest)
     ranked = (
@@ -105,7 +111,7 @@ def _series(session: Session, wanted: TrendFilter) -> dict[str, tuple[int, str, 
     newest: dict[str, tuple[int, str]] = {}
     baselines: dict[str, str] = {}
     for row in session.execute(told):
-        if row.rank == 1:
+        if row.rank == 1 and (since is None or row.began_at >= since):
             newest[row.series] = (row.runs, row.id)
         if row.pinned_rank == 1 and row.is_baseline:
             baselines[row.series] = row.id
@@ -118,6 +124,7 @@ def _trends(
     there: dict[str, tuple[int, str, str | None]],
     checked: dict[str, Regression],
     before: int,
+    since: datetime | None,
 ) -> tuple[Trend, ...]:
     rank = func.row_number().over(partition_by=BenchmarkRun.series, order_by=BenchmarkRun.began_at.desc())
     rows = select(BenchmarkRun.series, *_OF_RUN, *_SAME, rank.label("rank")).outerjoin(BenchmarkLevel, _ALONE)
@@ -143,7 +150,7 @@ def _trends(
                 workload=row.workload,
                 driver=row.driver,
                 count=count,
-                runs=runs[series],
+                runs=[run for run in runs[series] if since is None or run.began_at >= since],
                 newest=by_id[newest],
                 baseline=by_id.get(baseline) if baseline else None,
                 regression=checked.get(newest),

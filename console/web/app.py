@@ -11,7 +11,7 @@ from roundhouse.serve.openai.body_limit import BodyLimit
 
 from ..access.first_account import FirstAccountLink
 from ..access.logins import Logins
-from ..benchmarks.importing import MOST_BYTES
+from ..benchmarks.sent import MOST_BYTES
 from ..database.database import Database
 from ..settings import ConsoleSettings
 from . import metrics
@@ -27,9 +27,11 @@ from .state import WebState
 __all__ = ["create_app"]
 
 _LARGEST_BODY = 2**20
-_IMPORTS = "/api/v1/benchmarks/imports"
-"""Where people send files of results."""
-_LARGEST_FILE = 2 * MOST_BYTES  # in JSON a character may take several bytes
+_OF_FILES = {
+    "/api/v1/benchmarks/imports": 2 * MOST_BYTES,  # in JSON a character may take several bytes
+    "/benchmarks/import": MOST_BYTES + _LARGEST_BODY,
+}
+"""Where people send files of results, and how large these requests may be."""
 
 
 def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
@@ -59,7 +61,7 @@ def create_app(settings: ConsoleSettings, database: Database) -> FastAPI:
         BodyLimit,
         limit=_LARGEST_BODY,
         refuse=lambda problem: PlainTextResponse(f"{problem}\n", 413),
-        limits={_IMPORTS: _LARGEST_FILE},
+        limits=_OF_FILES,
     )
     app.add_middleware(CrossSiteGuard, cookies=LOGIN_COOKIES, public_url=settings.public_url)
     app.add_middleware(HostGuard, names=settings.host_names)

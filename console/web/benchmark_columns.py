@@ -42,7 +42,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("tags", "Tags"),
     Column("note", "Note"),
 )
-USUAL = ("state", "when", "weights", "workload", "hardware", "most", "alone", "ttft", "prefill", "failed", "noisy", "tags")
+USUAL = ("state", "when", "weights", "workload", "hardware", "most", "alone", "ttft", "prefill")
+"""As many as fit beside each other on a laptop. Tags, failed requests and noisy points are said in other cells where they
+have no column.
+"""
 
 
 def columns_of(asked: str, kept: Any) -> tuple[Column, ...]:

@@ -26,6 +26,17 @@ class ListUrl:
         values = self._values | changes
         if "page" not in changes:
             values["page"] = 1
-        usual = {"page": 1, **self._usual}
-        said = {key: value for key, value in values.items() if value not in (None, "") and value != usual.get(key)}
+        said = self._said(values)
         return f"{self._path}?{urlencode(said)}" if said else self._path
+
+    def only(self, *names: str) -> str:
+        """The address with nothing else set: the list without its filters, looked at as before."""
+        return self(**{name: None for name in self._values if name not in names})
+
+    def kept(self, *names: str) -> list[tuple[str, object]]:
+        """What of these a form must say that has no fields for them, so that it does not drop them."""
+        return [(name, value) for name, value in self._said(self._values).items() if name in names]
+
+    def _said(self, values: dict[str, object]) -> dict[str, object]:
+        usual = {"page": 1, **self._usual}
+        return {key: value for key, value in values.items() if value not in (None, "") and value != usual.get(key)}

@@ -38,6 +38,7 @@ from .pages import (
     audit,
     benchmark_actions,
     benchmark_export,
+    benchmark_import,
     benchmark_new,
     benchmark_run,
     benchmarks,
@@ -93,6 +94,7 @@ _PAGES = (
     published,
     benchmarks,
     benchmark_new,
+    benchmark_import,
     benchmark_export,
     benchmark_actions,
     benchmark_run,  # after all that have a word where it has an id

@@ -28,11 +28,11 @@ ALSO = {
     "/evaluations/new": ["?engine=0123456789abcdef&against=abababababababab"],
     "/benchmarks/compare": [
         f"?run={RUNS_BESIDE:012x}&run={RUNS_BESIDE + 10:012x}&run={RUNS_BESIDE + 20:012x}&at=8&all=1",
-        f"?run={RUNS_BESIDE:012x}&run={RUNS_BESIDE + 90:012x}&run=gone",
+        f"?run={RUNS_BESIDE:012x}&run={RUNS_BESIDE + 90:012x}&run=gone&run=c0000",
         "?" + "&".join(f"run={RUNS_BESIDE + 10 * kind + day:012x}" for kind in range(3) for day in range(3)),
     ],
     "/benchmarks/rows": ["?at=1&price=2.5&sort=accuracy", "?model=nobody-knows"],
-    "/benchmarks/trends": ["?regressed=1", "?model=nobody-knows"],
+    "/benchmarks/trends": ["?regressed=1", "?model=nobody-knows", "?range=30d"],
     "/builds": ["?kind=all", "?text=nobody-knows", "?size=2&page=3"],
     "/builds/new": ["?job=1", "?model=shape:kimi-k2&target=torch"],
     "/deployments": ["?state=ended", "?text=nobody-knows"],
@@ -59,7 +59,8 @@ SENT: list[tuple[str, dict[str, str], str]] = [
     ("/deployments/new", {"name": "", "openai": "9000", "http": "9000"}, "Deploy"),
     ("/deployments/dddddddd", {}, "Show the API key"),
     ("/integrity/drills/new", {"seed": "-5"}, "Start the drill"),
-    ("/benchmarks", {}, "Export"),
+    ("/benchmarks", {}, "JSON, everything"),
+    ("/benchmarks/import", {"server": "vLLM on 8 GPUs"}, "Import"),
     ("/benchmarks/new", {"concurrencies": "many", "input_tokens": "0", "prefix_tokens": "-1"}, "Measure it"),
     ("/benchmarks/b00000000001", {"tags": "a b"}, "Keep the tags"),
     ("/evaluations/new", {"limit": "few", "gate_points": "-1"}, "Evaluate it"),
@@ -178,6 +179,8 @@ def test_everybody_can_use_what_a_form_leads_to(
         tab.locator(f"main [name={name}]:not([type=hidden])").first.evaluate(
             "(field, value) => { field.value = value; }", value
         )
+    pressed = tab.get_by_role("button", name=button, exact=True, include_hidden=True)
+    tab.locator("main details[data-menu]").filter(has=pressed).evaluate_all("all => all.forEach(each => { each.open = true; })")
     with tab.expect_navigation():
         tab.locator("main").get_by_role("button", name=button, exact=True).click()
     assert tab.locator("[role=alert]:visible, .notice, .flash, .field-error:visible, .copy-block").count()

@@ -9,8 +9,9 @@ import * as log from "./log.js";
 import * as live from "./live.js";
 import * as chart from "./chart.js";
 import * as seen from "./seen.js";
+import * as files from "./files.js";
 
-const modules = [theme, time, copy, menus, keep, submit, log, live, chart, seen];
+const modules = [theme, time, copy, menus, keep, submit, log, live, chart, seen, files];
 
 for (const module of modules) module.start(document);
 document.addEventListener("htmx:load", (event) => {

@@ -13,7 +13,7 @@ from ...access.sealing import Sealer
 from ...benchmarks.actions import ask_benchmark
 from ...benchmarks.deleting import delete_runs
 from ...benchmarks.files import one_file
-from ...benchmarks.importing import MOST_BYTES, SentFile, add_imported, read_sent
+from ...benchmarks.importing import add_imported
 from ...benchmarks.marking import MOST_NOTE, MOST_TAGS, set_baseline, set_note, set_tags
 from ...benchmarks.queries import (
     benchmark_choices,
@@ -25,6 +25,7 @@ from ...benchmarks.queries import (
 )
 from ...benchmarks.records import BenchmarkChoices, BenchmarkDetail, BenchmarkRow, SamplesAnswer
 from ...benchmarks.requests import BenchmarkRequest
+from ...benchmarks.sent import MOST_BYTES, SentFile, read_sent
 from ...benchmarks.whole_runs import benchmark_records
 from ...jobs.queries import job_detail
 from ...jobs.records import JobDetail
@@ -95,8 +96,8 @@ def ask(
 def import_file(request: Request, actor: Builder, wanted: ImportRequest) -> tuple[BenchmarkRow, ...]:
     """Take the runs of a file of results: of aiperf, of vLLM's serve benchmark, or of `bench export`. Once each (409)."""
     database = state_of(request).database
-    file = SentFile(name=wanted.name, content=wanted.content.encode(), server=wanted.server, model=wanted.model)
-    runs = read_sent(file)
+    file = SentFile(name=wanted.name, content=wanted.content.encode())
+    runs = read_sent([file], server=wanted.server, model=wanted.model)
     with database.writing() as session:
         ids = add_imported(session, actor, runs)
     with database.reading() as session:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .scales import Tick, linear_ticks
+from .table import ChartTable
 
 __all__ = ["DrawnInterval", "Interval", "IntervalChart", "interval_chart"]
 
@@ -54,6 +55,7 @@ class IntervalChart:
     limit_text: str
     height: int
     """Pixels of the plot."""
+    table: ChartTable
 
 
 def interval_chart(
@@ -105,4 +107,18 @@ def interval_chart(
         None if limit is None else place(limit),
         limit_text,
         max(len(intervals), 1) * _ROW,
+        _table(unit, intervals, limit),
+    )
+
+
+def _table(unit: str, intervals: Sequence[Interval], limit: float | None) -> ChartTable:
+    """A row for each, with both ends of its interval."""
+    limits = [] if limit is None else [limit]
+    head = ("Of", f"Difference, {unit}", "From", "To", *("Limit" for _ in limits))
+    return ChartTable(
+        head,
+        tuple(
+            ((each.name, each.note), *((f"{value:+,.2f}", "") for value in (each.value, each.low, each.high, *limits)))
+            for each in intervals
+        ),
     )

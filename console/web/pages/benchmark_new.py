@@ -18,13 +18,12 @@ from ...benchmarks.actions import ask_benchmark
 from ...benchmarks.foreseeing import foresee
 from ...benchmarks.form import BenchmarkForm, may_be_asked_again
 from ...benchmarks.queries import benchmark_detail
-from ...benchmarks.subjects import hosts_of_workers, measurable_deployments
 from ...benchmarks.workloads import named_workloads
-from ...deployments.placing import deployable_engines
 from ...errors import ConflictError
 from ..page import Page
 from ..rendering import redirect
 from ..state import state_of
+from ..subject_choices import problem_at_subject, subject_choices
 from ..who import Builder, Reading, needs
 
 __all__ = ["router"]
@@ -74,42 +73,37 @@ def ask(request: Request, page: Page, session: Reading, actor: Builder, typed: T
             sealer = Sealer.of(state.settings.home)
             job = ask_benchmark(writing, actor, wanted, sealer, key=typed.idempotency_key or None).id
     except UsageError as error:
-        problem = error.message if error.hint is None else f"{error.message}. {error.hint}"
-        return page("benchmarks/new.html", 422, **{**shown, "errors": {typed.subject: problem}})
+        return page("benchmarks/new.html", 422, **{**shown, "errors": problem_at_subject(typed, error)})
     return redirect(f"/builds/{job}", "It is in line to be measured.")
 
 
 def _shown_again(session: Session, typed: BenchmarkForm, name: str) -> dict[str, Any]:
     """The form as a run was measured. Where its engine is gone another stands there, and that is said."""
-    gone = typed.subject == "engine" and typed.engine not in dict(deployable_engines(session, typed.engine))
-    if not gone:
-        return _shown(session, typed, {})
+    shown = _shown(session, typed, {})
+    if typed.subject != "engine" or typed.engine in dict(shown["choices"].engines):
+        return shown
     said = f"The engine that was measured, {name} ({typed.engine[:8]}), is gone. Choose another, or build it again."
     return _shown(session, typed.model_copy(update={"engine": ""}), {"engine": said})
 
 
 def _shown(session: Session, typed: BenchmarkForm, errors: dict[str, str]) -> dict[str, Any]:
     """What the form's template needs: choices, what was typed without its secrets, and what it would come to."""
-    engines = deployable_engines(session, typed.engine or None)
-    deployments = measurable_deployments(session, typed.deployment or None)
-    if not typed.engine and engines:
-        typed = typed.model_copy(update={"engine": engines[0][0]})
-    if not typed.deployment and deployments:
-        typed = typed.model_copy(update={"deployment": deployments[0][0]})
+    choices = subject_choices(session, typed)
+    if not typed.engine and choices.engines:
+        typed = typed.model_copy(update={"engine": choices.engines[0][0]})
+    if not typed.deployment and choices.deployments:
+        typed = typed.model_copy(update={"deployment": choices.deployments[0][0]})
     wanted = typed.read()[0]
-    hosts = hosts_of_workers(session)
     return {
         "form": typed.model_copy(update={"api_key": SecretStr("")}),
         "errors": errors,
-        "engine_options": [(id_, f"{name} ({id_[:8]})") for id_, name in engines],
-        "deployment_options": deployments,
-        "host_options": [("", "any that can"), *((host, host) for host in hosts)],
+        "choices": choices,
         "guard_options": [("", "as the recipe says"), *((name, name) for name in get_args(Guard))],
         "workload_options": [
             ("own", "these numbers"),
             *((name, f"{name}: {each.words}") for name, each in named_workloads().items()),
         ],
-        "without_aiperf": [host for host, has_aiperf in hosts.items() if not has_aiperf],
+        "without_aiperf": [host for host, has_aiperf in choices.hosts.items() if not has_aiperf],
         "wanted": wanted,
         "foreseen": foresee(session, wanted) if wanted is not None else None,
         "idempotency_key": typed.idempotency_key or new_secret(),

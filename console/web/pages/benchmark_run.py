@@ -18,6 +18,7 @@ from ...benchmarks.shown import levels_shown, prefill_shown
 from ...paging import PageOf
 from ..benchmark_charts import run_charts
 from ..events import Event, Look, follow
+from ..export_formats import parquet_hint
 from ..page import Page
 from ..state import state_of
 from ..who import Reading, needs
@@ -45,6 +46,7 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
         baseline=_baseline(session, found),
         reproduction=reproduction(found.header),
         again=may_be_asked_again(found.header),
+        parquet_hint=parquet_hint(),
         samples=recent[:: -max(1, len(recent) // _TABLE_ROWS)],
         latest=recent[-1] if recent else None,
         most_note=MOST_NOTE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Form, Query, Request
@@ -12,8 +11,10 @@ from roundhouse.serve.history.reader import RecordState
 
 from ...benchmarks.queries import benchmark_choices, levels_by_run, list_benchmarks
 from ...preferences.choices import forget_preference, preference, set_preference
+from ..any_or_one import any_or_one
 from ..benchmark_columns import COLUMNS, PREFERENCE, USUAL, columns_of, columns_text
 from ..benchmark_list import BenchmarkListSort, BenchmarksWanted
+from ..export_formats import parquet_hint
 from ..list_url import ListUrl
 from ..page import ListPage, Page
 from ..rendering import is_ours, redirect
@@ -52,12 +53,13 @@ def benchmarks(
         sort=sort,
         columns=shown,
         all_columns=COLUMNS,
+        parquet_hint=parquet_hint(),
         first_token={
             id_: next((level for level in found if level.ttft_p50 is not None), None) for id_, found in levels.items()
         },
         choices=choices,
         workload_options=[("", "any"), *((each.key, each.words) for each in choices.workloads)],
-        state_options=_options(get_args(RecordState)),
+        state_options=any_or_one(get_args(RecordState)),
         url=ListUrl(
             _LIST, _USUAL, **named, sort=sort, page=part.number, size=part.size, columns=columns_text(columns.split(","))
         ),
@@ -81,11 +83,6 @@ def choose_columns(
             set_preference(session, actor.user_id, PREFERENCE, keys)
     there = is_ours(back) and (back == _LIST or back.startswith(f"{_LIST}?"))
     return redirect(back if there else _LIST)
-
-
-def _options(names: Iterable[str]) -> list[tuple[str, str]]:
-    """For a field in which one is chosen, or any."""
-    return [("", "any"), *((name, name) for name in names)]
 
 
 def _said(value: object) -> object:

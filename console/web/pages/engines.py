@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal, get_args
 
 from fastapi import APIRouter
@@ -15,6 +14,7 @@ from ...engines.manifest_view import manifest_text, view_of
 from ...engines.modules import fold_modules, kinds_of_modules
 from ...engines.queries import engine_detail, hosts_with_engines, list_engines
 from ...engines.scale_chart import HEIGHT, scale_chart
+from ..any_or_one import any_or_one
 from ..engine_list import EngineListSort, EnginesWanted
 from ..engine_measured import measured_of
 from ..list_url import ListUrl
@@ -41,9 +41,9 @@ def engines(page: Page, session: Reading, part: ListPage, wanted: EnginesWanted,
         wanted=wanted,
         sort=sort,
         url=url,
-        target_options=_options(get_args(Target)),
-        weight_options=_options(get_args(Weights)),
-        host_options=_options(hosts_with_engines(session)),
+        target_options=any_or_one(get_args(Target)),
+        weight_options=any_or_one(get_args(Weights)),
+        host_options=any_or_one(hosts_with_engines(session)),
     )
 
 
@@ -81,8 +81,3 @@ def manifest(session: Reading, engine_id: str) -> Response:
     name = f"{found.name}-{found.id}-engine.json"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(manifest_text(found.manifest), media_type="application/json", headers=headers)
-
-
-def _options(names: Iterable[str]) -> list[tuple[str, str]]:
-    """For a field in which one is chosen, or any."""
-    return [("", "any"), *((name, name) for name in names)]

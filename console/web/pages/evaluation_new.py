@@ -13,14 +13,13 @@ from roundhouse.errors import UsageError
 
 from ...access.sealing import Sealer
 from ...access.secrets import new_secret
-from ...benchmarks.subjects import hosts_of_workers, measurable_deployments
-from ...deployments.placing import deployable_engines
 from ...evaluations.actions import ask_evaluation
 from ...evaluations.form import EvaluationForm
 from ...evaluations.task_choices import PUBLIC, SHIPPED
 from ..page import Page
 from ..rendering import redirect
 from ..state import state_of
+from ..subject_choices import problem_at_subject, subject_choices
 from ..who import Builder, Reading, needs
 
 __all__ = ["router"]
@@ -31,11 +30,18 @@ Id = Annotated[str, Query(max_length=64)]
 
 
 @router.get("", dependencies=[needs("build")])
-def form(page: Page, session: Reading, engine: Id = "", deployment: Id = "", against: Id = "") -> Response:
-    """The form, for an engine or a deployment, and what it is compared with."""
-    subject = "deployment" if deployment else "engine"
+def form(
+    page: Page,
+    session: Reading,
+    engine: Id = "",
+    deployment: Id = "",
+    url: Annotated[str, Query(max_length=500)] = "",
+    against: Id = "",
+) -> Response:
+    """The form, for an engine, a deployment or an endpoint, and what it is compared with."""
+    subject = "deployment" if deployment else "url" if url else "engine"
     base = {"against": "engine", "against_engine": against} if against else {}
-    typed = EvaluationForm(subject=subject, engine=engine, deployment=deployment, **base)
+    typed = EvaluationForm(subject=subject, engine=engine, deployment=deployment, url=url, **base)
     return page("evaluations/new.html", **_shown(session, typed, {}))
 
 
@@ -53,21 +59,18 @@ def ask(request: Request, page: Page, session: Reading, actor: Builder, typed: T
             sealer = Sealer.of(state.settings.home)
             job = ask_evaluation(writing, actor, wanted, sealer, key=typed.idempotency_key or None).id
     except UsageError as error:
-        problem = error.message if error.hint is None else f"{error.message}. {error.hint}"
-        return page("evaluations/new.html", 422, **{**shown, "errors": {typed.subject: problem}})
+        return page("evaluations/new.html", 422, **{**shown, "errors": problem_at_subject(typed, error)})
     return redirect(f"/builds/{job}", "It is in line to be evaluated.")
 
 
 def _shown(session: Session, typed: EvaluationForm, errors: dict[str, str]) -> dict[str, Any]:
     """What the form's template needs: choices, and what was typed without its secrets."""
-    engines = [(id_, f"{name} ({id_[:8]})") for id_, name in deployable_engines(session, typed.engine or None)]
+    choices = subject_choices(session, typed)
     return {
         "form": typed.model_copy(update={"api_key": SecretStr("")}),
         "errors": errors,
-        "engine_options": engines,
-        "base_options": [("", "choose one"), *sorted(engines, key=lambda each: each[1])],
-        "deployment_options": measurable_deployments(session, typed.deployment or None),
-        "host_options": [("", "any that can"), *((host, host) for host in hosts_of_workers(session))],
+        "choices": choices,
+        "base_options": [("", "choose one"), *sorted(choices.engines, key=lambda each: each[1])],
         "shipped": SHIPPED,
         "public": PUBLIC,
         "idempotency_key": typed.idempotency_key or new_secret(),

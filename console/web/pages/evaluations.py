@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query, Request
@@ -17,6 +16,7 @@ from ...evaluations.deleting import delete_evaluation
 from ...evaluations.items import ItemShow, items_of
 from ...evaluations.queries import evaluation_detail, evaluation_progress, list_evaluations
 from ...evaluations.records import GateState
+from ..any_or_one import any_or_one
 from ..benchmark_list import EvaluationListSort, EvaluationsWanted
 from ..evaluation_charts import difference_chart
 from ..list_url import ListUrl
@@ -42,8 +42,8 @@ def evaluations(
         evaluations=list_evaluations(session, wanted, part, sort),
         wanted=wanted,
         sort=sort,
-        state_options=_options(get_args(RecordState)),
-        gate_options=_options(get_args(GateState)),
+        state_options=any_or_one(get_args(RecordState)),
+        gate_options=any_or_one(get_args(GateState)),
         url=ListUrl("/evaluations", _USUAL, **wanted.model_dump(), sort=sort, page=part.number, size=part.size),
     )
 
@@ -103,8 +103,3 @@ def delete(request: Request, actor: Builder, evaluation_id: str) -> Response:
 def _one(session: Session, evaluation_id: str) -> dict[str, Any]:
     found = evaluation_detail(session, evaluation_id)
     return {"evaluation": found, "progress": found.progress, "chart": difference_chart(found.all_scores, found.gate_points)}
-
-
-def _options(names: Iterable[str]) -> list[tuple[str, str]]:
-    """For a field in which one is chosen, or any."""
-    return [("", "any"), *((name, name) for name in names)]

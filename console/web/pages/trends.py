@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from ...benchmarks.queries import benchmark_choices
 from ...benchmarks.regressions import ALPHA, TOLERANCE
-from ...benchmarks.trend_records import TrendFilter
+from ...benchmarks.trend_records import TrendFilter, TrendRange
 from ...benchmarks.trends import MOST_RUNS, list_trends
 from ...paging import PageOf
 from ..list_url import ListUrl
@@ -26,8 +26,16 @@ _SHOWN = 5
 _Text = Annotated[str, Query(max_length=200)]
 
 
-def _wanted(model: _Text = "", hardware: _Text = "", workload: _Text = "", regressed: bool = False) -> TrendFilter:
-    return TrendFilter(model=model or None, hardware=hardware or None, workload=workload or None, regressed=regressed)
+_Range = Annotated[TrendRange, Query(alias="range")]
+_RANGES: tuple[tuple[TrendRange, str], ...] = (("30d", "30 days"), ("90d", "90 days"), ("1y", "a year"), ("all", "all"))
+
+
+def _wanted(
+    model: _Text = "", hardware: _Text = "", workload: _Text = "", within: _Range = "all", regressed: bool = False
+) -> TrendFilter:
+    return TrendFilter(
+        model=model or None, hardware=hardware or None, workload=workload or None, range=within, regressed=regressed
+    )
 
 
 @router.get("/benchmarks/trends")
@@ -46,7 +54,8 @@ def trends(
         charts=trend_charts(found.trends),
         wanted=wanted,
         choices=benchmark_choices(session),
-        url=ListUrl("/benchmarks/trends", {}, **asked, page=number),
+        url=ListUrl("/benchmarks/trends", {"range": "all"}, **asked, page=number),
+        ranges=_RANGES,
         most_runs=MOST_RUNS,
         alpha=ALPHA,
         tolerance=TOLERANCE,

@@ -9,6 +9,7 @@ from real_console import RealConsole
 
 __all__ = [
     "ANSWER_S",
+    "BENCHMARK_S",
     "BUILD_S",
     "CHROMIUM_ARGUMENTS",
     "DEPLOY_S",
@@ -17,11 +18,12 @@ __all__ = [
     "ask",
     "deploy",
     "make_first_account",
+    "measure",
     "plan_and_build",
 ]
 
 PASSWORD = "correct horse battery"
-BUILD_S, DEPLOY_S, ANSWER_S = 600.0, 300.0, 120.0
+BUILD_S, DEPLOY_S, ANSWER_S, BENCHMARK_S = 600.0, 300.0, 120.0, 900.0
 """How long each may take on a busy machine; none is ever waited for in full."""
 PRESS_MS = 150.0
 """How long people press a button: what is under it must stay."""
@@ -70,3 +72,25 @@ def ask(page: Page, prompt: str) -> None:
     field = page.get_by_role("textbox", name="Prompt", exact=True)
     field.fill(prompt)
     field.press("Enter")
+
+
+def measure(page: Page, engine: str, guard: str) -> str:
+    """From an engine's page to the page of a short run of its bare loop. Returns its address."""
+    page.goto(engine)
+    page.goto(page.url.replace("/engines/", "/benchmarks/new?engine="))
+    page.get_by_label("the bare engine loop").check()
+    for field, value in (
+        ("input_tokens", "64"),
+        ("output_tokens", "32"),
+        ("concurrencies", "1, 2, 4, 8"),
+        ("prefill_lengths", "64, 256"),
+        ("requests_each", "2"),
+        ("least_requests", "4"),
+    ):
+        page.locator(f"#{field}").fill(value)
+    page.get_by_label("Page guard").select_option(guard)
+    page.get_by_role("button", name="Measure it").click(delay=PRESS_MS)
+    expect(page.locator("#page-chip")).to_have_text("succeeded", timeout=BENCHMARK_S * 1000)
+    page.get_by_role("link", name="Open what was measured").click()
+    expect(page.get_by_role("heading", name="Reproduce")).to_be_visible()
+    return page.url

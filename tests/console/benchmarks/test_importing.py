@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 from measured import benchmark_content
@@ -13,8 +14,9 @@ from sqlalchemy import select
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.benchmarks.deleting import delete_runs
 from roundhouse.console.benchmarks.files import one_file
-from roundhouse.console.benchmarks.importing import SentFile, add_imported, read_sent
+from roundhouse.console.benchmarks.importing import add_imported
 from roundhouse.console.benchmarks.queries import benchmark_detail
+from roundhouse.console.benchmarks.sent import SentFile, read_sent
 from roundhouse.console.benchmarks.whole_runs import benchmark_records
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, ForbiddenError
@@ -46,9 +48,9 @@ def exported(*numbers: int) -> bytes:
 
 
 def test_a_file_of_vllm_is_a_run_with_the_file_kept(database: Database) -> None:
-    sent = SentFile(name="a folder/vllm.json", content=json.dumps(VLLM).encode(), server="vLLM 0.32 on 8×H200")
+    sent = SentFile(name="a folder/vllm.json", content=json.dumps(VLLM).encode())
     with database.writing() as session:
-        (run,) = add_imported(session, ANN, read_sent(sent))
+        (run,) = add_imported(session, ANN, read_sent([sent], server="vLLM 0.32 on 8×H200"))
     with database.reading() as session:
         found = benchmark_detail(session, run)
         assert gzip.decompress(one_file(session, run, "vllm.json")) == sent.content
@@ -56,16 +58,16 @@ def test_a_file_of_vllm_is_a_run_with_the_file_kept(database: Database) -> None:
     assert (found.hardware, found.name, found.concurrency_most) == ("vLLM 0.32 on 8×H200", "llama", 4)
     assert found.header.imported_from == "vllm.json"
     with pytest.raises(ConflictError, match=f"before, as run {run}"), database.writing() as session:
-        add_imported(session, ANN, read_sent(sent))
+        add_imported(session, ANN, read_sent([sent], server="vLLM 0.32 on 8×H200"))
     with database.writing() as session:
         delete_runs(session, ANN, [run])
         assert session.scalars(select(BenchmarkRun)).all() == []
         assert session.scalars(select(RecordFile.name)).all() == []
-        add_imported(session, ANN, read_sent(sent))
+        add_imported(session, ANN, read_sent([sent], server="vLLM 0.32 on 8×H200"))
 
 
 def test_what_was_exported_comes_back_as_it_was(database: Database) -> None:
-    runs = read_sent(SentFile(name="runs.json", content=exported(0, 1)))
+    runs = read_sent([SentFile(name="runs.json", content=exported(0, 1))])
     with database.writing() as session:
         ids = add_imported(session, ANN, runs)
     with database.reading() as session:
@@ -75,7 +77,7 @@ def test_what_was_exported_comes_back_as_it_was(database: Database) -> None:
     assert first.header == content.header.model_copy(update={"imported_from": "runs.json"})
     assert second.state == "interrupted"
     with pytest.raises(ConflictError, match="nothing was imported"), database.writing() as session:
-        add_imported(session, ANN, [*read_sent(SentFile(name="x", content=exported(2))), *runs])
+        add_imported(session, ANN, [*read_sent([SentFile(name="x", content=exported(2))]), *runs])
     with database.reading() as session:
         assert len(session.scalars(select(BenchmarkRun.id)).all()) == 2
 
@@ -86,7 +88,7 @@ def test_what_was_exported_comes_back_as_it_was(database: Database) -> None:
 )
 def test_what_is_no_result_is_refused_without_naming_our_folders(content: bytes) -> None:
     with pytest.raises(UsageError) as refused:
-        read_sent(SentFile(name="../../x.json", content=content))
+        read_sent([SentFile(name="../../x.json", content=content)])
     assert "/tmp" not in refused.value.message
 
 
@@ -105,7 +107,7 @@ def test_numbers_that_cannot_be_are_refused(database: Database) -> None:
 @pytest.mark.parametrize("name", ["..", "", "/", "a\x00b", "\N{STEAM LOCOMOTIVE}" * 100, "x" * 5000])
 def test_a_file_may_be_called_anything(database: Database, name: str) -> None:
     with database.writing() as session:
-        (run,) = add_imported(session, ANN, read_sent(SentFile(name=name, content=json.dumps(VLLM).encode())))
+        (run,) = add_imported(session, ANN, read_sent([SentFile(name=name, content=json.dumps(VLLM).encode())]))
     with database.reading() as session:
         assert benchmark_detail(session, run).header.imported_from
 
@@ -136,4 +138,54 @@ def changed(*path: str | int, value: object) -> bytes:
 )
 def test_what_no_page_could_show_is_not_taken(path: tuple[str | int, ...], value: object) -> None:
     with pytest.raises(UsageError):
-        read_sent(SentFile(name="export.json", content=changed(*path, value=value)))
+        read_sent([SentFile(name="export.json", content=changed(*path, value=value))])
+
+
+def aiperf(name: str) -> SentFile:
+    """A real output of aiperf."""
+    folder = Path(__file__).parents[2] / "serve" / "benchmark" / "importing" / "data" / "aiperf"
+    return SentFile(name=name, content=(folder / name).read_bytes())
+
+
+def test_single_requests_come_with_their_result(database: Database) -> None:
+    summary, requests = aiperf("profile_export_aiperf.json"), aiperf("profile_export.jsonl")
+    (alone,) = read_sent([summary])
+    (both,) = read_sent([requests, summary])
+    assert both.points[0].ttft is not None
+    assert both.points[0].ttft != alone.points[0].ttft, "of single requests, not as aiperf rounds them"
+    with database.writing() as session:
+        (run,) = add_imported(session, ANN, [both])
+    with database.reading() as session:
+        found = benchmark_detail(session, run)
+        assert [file.name for file in found.files] == ["profile_export.jsonl", "profile_export_aiperf.json"]
+        assert gzip.decompress(one_file(session, run, "profile_export.jsonl")) == requests.content
+    assert found.header.imported_from == "profile_export_aiperf.json"
+
+
+def test_results_of_the_same_are_one_run_and_of_another_another() -> None:
+    files = [
+        SentFile(name=f"c{at}.json", content=json.dumps({**VLLM, "max_concurrency": at, "model_id": model}).encode())
+        for at, model in ((1, "llama"), (4, "llama"), (4, "qwen"))
+    ]
+    runs = read_sent([*files, SentFile(name="ours.json", content=exported(0))])
+    assert sorted(run.header.concurrencies for run in runs) == [(1, 4), (1, 8, 16, 32), (4,)]
+    (one,) = (run for run in runs if run.header.concurrencies == (1, 4))
+    assert [name for name, _ in one.files] == ["c1.json", "c4.json"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([("profile_export.jsonl", b"{}")], "it is not clear of which result"),
+        ([("a.jsonl", b"{}"), ("b.jsonl", b"{}"), ("c.json", b"{}")], "it is not clear of which result"),
+        ([("x.jsonl", b"{}"), ("vllm.json", json.dumps(VLLM).encode())], "vllm.json is no result of it"),
+        ([("x.jsonl", b"not json"), ("aiperf.json", aiperf("profile_export_aiperf.json").content)], "x.jsonl"),
+        ([("a.json", json.dumps(VLLM).encode()), ("b.json", json.dumps(VLLM).encode())], "a.json and b.json are the same"),
+        ([("a.json", exported(0)), ("b.json", exported(0, 2))], "b00000000000 is there twice"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused_by_name(sent: list[tuple[str, bytes]], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_sent([SentFile(name=name, content=content) for name, content in sent])
+    assert said in refused.value.message
+    assert "/tmp" not in refused.value.message

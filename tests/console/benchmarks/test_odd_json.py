@@ -13,12 +13,13 @@ from runs_made_up import FAST, SLOW, add_run
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.benchmarks.compare import compare_runs
 from roundhouse.console.benchmarks.compare_asked import CompareAsked
-from roundhouse.console.benchmarks.importing import SentFile, add_imported, read_sent
+from roundhouse.console.benchmarks.importing import add_imported
 from roundhouse.console.benchmarks.published import beside_published
 from roundhouse.console.benchmarks.queries import benchmark_detail
 from roundhouse.console.benchmarks.reproducing import reproduction
 from roundhouse.console.benchmarks.row_records import EngineFacts, EngineWanted
 from roundhouse.console.benchmarks.rows import engine_rows
+from roundhouse.console.benchmarks.sent import SentFile, read_sent
 from roundhouse.console.benchmarks.trend_records import TrendFilter
 from roundhouse.console.benchmarks.trends import list_trends
 from roundhouse.console.benchmarks.whole_runs import benchmark_records
@@ -111,7 +112,7 @@ def test_an_imported_run_is_refused_or_shown(database: Database, path: tuple[str
     subject = told["runs"][0]["header"]["subject"]
     told["runs"][0]["header"]["subject"] = put(subject, path, odd)
     try:
-        runs = read_sent(SentFile(name="export.json", content=json.dumps(told).encode()))
+        runs = read_sent([SentFile(name="export.json", content=json.dumps(told).encode())])
     except UsageError:
         return  # said at once, and nothing is there
     with database.writing() as session:
@@ -124,6 +125,6 @@ def test_numbers_that_no_column_holds_are_refused(database: Database) -> None:
     fields = {each: getattr(content, each) for each in ("header", "state", "ended_at", "problem", "points", "prefill")}
     told = json.loads(json_of([Benchmark(**fields)]))
     told["runs"][0]["header"]["repeats"] = 10**30
-    runs = read_sent(SentFile(name="export.json", content=json.dumps(told).encode()))
+    runs = read_sent([SentFile(name="export.json", content=json.dumps(told).encode())])
     with pytest.raises(UsageError, match="numbers that cannot be"), database.writing() as session:
         add_imported(session, ANN, runs)

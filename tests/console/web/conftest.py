@@ -20,6 +20,7 @@ ON_SQLITE_ONLY = {
     "test_builds_pages",
     "test_compare",
     "test_benchmarks",
+    "test_benchmark_import",
     "test_evaluations",
     "test_deployments",
     "test_engines",

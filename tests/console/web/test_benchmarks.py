@@ -24,7 +24,7 @@ from roundhouse.console.benchmarks.recording import record_benchmark
 from roundhouse.console.benchmarks.records import MOST_CHOSEN
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import BenchmarkRun, Job, Worker
+from roundhouse.console.models import BenchmarkRun, BenchmarkTag, Job, Worker
 
 RUN = "b00000000000"
 
@@ -65,6 +65,50 @@ def test_filters_order_and_columns_are_in_the_address(browser: BrowserMaker, mea
     assert "/benchmarks?weights=int4_awq&amp;sort=most&amp;columns=weights%2Cmost" in text
     assert "No run fits these filters" in text_of(viewer, "/benchmarks?text=nothing+like+it")
     assert text_of(viewer, "/benchmarks?sort=luck", 422)
+
+
+def test_filters_keep_how_the_list_looks_and_the_other_way_round(browser: BrowserMaker, measured: Database) -> None:
+    viewer = browser("viewer")
+    text = text_of(viewer, "/benchmarks?weights=int4_awq&job=7&sort=-most&columns=most,weights&size=2")
+    form = re.search(r'<form class="filters".*?</form>', text, re.DOTALL)
+    assert form is not None
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form[0]))
+    assert hidden == {"job": "7", "sort": "-most", "columns": "weights,most", "size": "2"}
+    assert 'href="/benchmarks?sort=-most&amp;size=2&amp;columns=weights%2Cmost">Clear<' in form[0]
+    shown = text_of(viewer, "/benchmarks?weights=int4_awq&sort=-most&size=2")
+    back = re.search(r'name="back" value="([^"]*)"', shown)
+    assert back is not None
+    assert back[1] == "/benchmarks?weights=int4_awq&amp;sort=-most&amp;size=2"
+    assert "/benchmarks?weights=int4_awq&amp;sort=name&amp;size=2" in shown
+
+
+def test_what_has_no_column_is_said_where_it_matters(browser: BrowserMaker, measured: Database) -> None:
+    with measured.writing() as session:
+        row = session.get_one(BenchmarkRun, RUN)
+        row.failed, row.noisy = 3, 2
+        session.add(BenchmarkTag(benchmark_id=RUN, tag="release"))
+    viewer = browser("viewer")
+    text = text_of(viewer, "/benchmarks")
+    for words in ("3 failed", "2 noisy", "?tag=release"):
+        assert words in text
+    with_columns = text_of(viewer, "/benchmarks?columns=state,failed,noisy")
+    assert "3 failed" not in with_columns
+    assert "2 noisy" not in with_columns
+
+
+def test_parquet_is_offered_where_the_server_can_write_it(
+    browser: BrowserMaker, measured: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer = browser("viewer")
+    for hint in (None, "pip install 'roundhouse-llm[parquet]'"):
+        for module in ("benchmarks", "benchmark_run"):
+            monkeypatch.setattr(f"roundhouse.console.web.pages.{module}.parquet_hint", lambda hint=hint: hint)
+        text, run = text_of(viewer, "/benchmarks"), text_of(viewer, f"/benchmarks/{RUN}")
+        for each in ("json", "csv"):
+            assert f'name="format" value="{each}"' in text
+        assert f"/benchmarks/export?run={RUN}&amp;format=csv" in run
+        assert ('value="parquet"' in text) == ("format=parquet" in run) == (hint is None)
+        assert ("roundhouse-llm[parquet]" in text) == ("roundhouse-llm[parquet]" in run) == (hint is not None)
 
 
 def test_chosen_columns_are_kept_for_who_chose_them(browser: BrowserMaker, measured: Database) -> None:
@@ -327,6 +371,19 @@ def test_a_job_leads_to_what_it_measures_from_the_first_moment(browser: BrowserM
     assert "What was measured so far is kept." in text
     assert "thrown away" not in text
     assert f'href="/{path}/{record}"' in text_of(ann, f"/builds/{id_}/live?attempt=1")
+
+
+def test_what_lost_its_key_is_asked_for_anew_and_not_tried_again(browser: BrowserMaker, database: Database) -> None:
+    ann = browser("operator", "ann")
+    wish = {"subject": "url", "url": "http://gpu:8000/v1", "api_key": "very-secret"}
+    for path in ("/benchmarks/new", "/evaluations/new"):
+        page = str(ann.submit(path, wish, page=path).url)  # type: ignore[attr-defined]
+        text = ann.submit(f"{page}/cancel", page=page).text  # type: ignore[attr-defined]
+        assert "Try again" not in text
+        assert f'{path}?url=http%3A//gpu%3A8000/v1"' in text
+        assert 'value="http://gpu:8000/v1"' in text_of(ann, f"{path}?url=http://gpu:8000/v1")
+    with database.reading() as session:
+        assert session.scalars(select(Job.sealed)).all() == ["", ""]
 
 
 def test_the_form_says_where_aiperf_is_missing(browser: BrowserMaker, database: Database) -> None:

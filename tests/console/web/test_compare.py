@@ -98,13 +98,26 @@ def test_what_cannot_be_compared_is_warned_of(browser: BrowserMaker, measured: D
         assert warning in text, warning
 
 
+def test_a_run_is_called_by_the_start_of_its_id(browser: BrowserMaker, measured: Database) -> None:
+    viewer = browser("viewer")
+    answer = viewer.get(address("aaa", "bb", "a", SAME, without="ccc", base=FASTER, at=8))
+    assert str(answer.url).endswith(address(BASE, FASTER, base=FASTER, at=8)), "an address that one would copy"
+    with measured.writing() as session:
+        add_run(session, "a" * 4 + "b" * 8)
+    text = text_of(viewer, address("aaa", FASTER, "never"))
+    assert f"2 runs have an id that begins with aaa: {BASE}, aaaabbbbbbbb" in text
+    assert "No run here has the id never, or one that begins so" in text
+    assert "The others are compared" in text
+    assert str(viewer.get(address("a%", FASTER)).url).endswith(address("a%", FASTER)), "a start, and no pattern"
+
+
 def test_what_is_gone_is_named_and_the_rest_compared(browser: BrowserMaker, measured: Database) -> None:
     with measured.writing() as session:
         gone = session.get(BenchmarkRun, FASTER)
         assert gone is not None
         gone.deleted_at = utc_now()
     text = text_of(browser("viewer"), address(BASE, FASTER, SAME, "unknown"))
-    assert f"2 runs are not here: deleted, or never recorded: {FASTER}, unknown" in text
+    assert f"2 runs are not here, deleted or never recorded: {FASTER}, unknown" in text
     assert "no clear difference" in text
     assert "Choose runs" in text_of(browser("admin"), address("unknown"))
 

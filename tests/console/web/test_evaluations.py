@@ -69,6 +69,7 @@ def test_an_evaluation_says_what_its_gate_came_to(browser: BrowserMaker, databas
     text = text_of(browser("viewer"), f"/evaluations/{EVALUATION}")
     assert said in text
     assert ("gaps-limit" in text) == (gate != "not measured")
+    assert ("Against the base, as a table" in text) == ("Difference, points" in text) == (gate != "not measured")
     assert ("gaps-bad" in text) == (gate == "failed")
     assert "Delete" not in text
 

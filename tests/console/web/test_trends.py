@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from browsing import BrowserMaker
 from built import manifest_of
 from counting import count_queries
 from reading import text_of
-from runs_made_up import add_run
+from runs_made_up import FIRST, add_run
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from roundhouse.console.benchmarks import trends
 from roundhouse.console.benchmarks.regressions import Regression, check_regressions
 from roundhouse.console.benchmarks.trend_records import TrendFilter
 from roundhouse.console.benchmarks.trends import list_trends
@@ -34,15 +36,16 @@ def add_series(
     first: int = 1,
     pinned: bool = True,
     weights: str = "fp8",
+    apart: float = 1,
     usual: Mapping[str, Any] | None = None,
     changed: Mapping[str, Any] | None = None,
 ) -> None:
-    """Three runs of an engine, a day apart; the first is pinned, and the last is what it is: so fast, and so changed."""
+    """Three runs of an engine, so many days apart; the first is pinned, and the last is what it is: so fast, and so changed."""
     manifest = manifest_of(f"{first:016x}", f"engine-{first}", weights=weights)
     for day, (speeds, more) in enumerate(((USUAL, usual), (USUAL, usual), (newest, changed or usual))):
         levels = {1: [each / 4 for each in speeds], 8: speeds}
-        pin = pinned and day == 0
-        add_run(session, f"{first + day:012x}", manifest=manifest, speeds=levels, day=day, is_baseline=pin, **(more or {}))
+        pin, at = pinned and day == 0, apart * day
+        add_run(session, f"{first + day:012x}", manifest=manifest, speeds=levels, day=at, is_baseline=pin, **(more or {}))
 
 
 def checked(database: Database) -> Regression:
@@ -212,6 +215,27 @@ def test_series_are_filtered_and_paged(browser: BrowserMaker, database: Database
     assert "1–1 of 1" in one
     assert "model-4, as" not in one
     assert "No series fits these filters" in text_of(viewer, "/benchmarks/trends?model=none")
+
+
+def test_how_far_back_is_chosen_and_an_older_baseline_holds(
+    browser: BrowserMaker, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with database.writing() as session:
+        add_series(session, [0.9 * each for each in USUAL], apart=50)
+        add_run(session, f"{99:012x}", model="long-ago", day=-300)
+    monkeypatch.setattr(trends, "utc_now", lambda: FIRST + timedelta(days=110))
+    viewer = browser("viewer")
+    assert "1–2 of 2" in text_of(viewer, "/benchmarks/trends")
+    text = text_of(viewer, "/benchmarks/trends?range=90d")
+    assert "1–1 of 1" in text
+    assert "0.900 × worse" in text, "against what was pinned before"
+    page = viewer.get("/benchmarks/trends?range=90d").text
+    assert f"run {NEWEST}" in page
+    assert f"run {PIN}" not in page, "what is older is not drawn"
+    assert "baseline of 1" in page
+    assert '<option value="90d" selected>90 days</option>' in page
+    assert "No series fits" not in text_of(viewer, "/benchmarks/trends?range=30d")
+    assert text_of(viewer, "/benchmarks/trends?range=week", 422)
 
 
 def test_more_series_take_no_more_statements(browser: BrowserMaker, database: Database) -> None:
