@@ -2,7 +2,8 @@
 
     make screenshots
 
-A console is started in a home of its own, the demo model is built, deployed and asked in it, and Chromium looks at every page.
+A console is started in a home of its own, the demo model is built, deployed, asked and measured in it, and Chromium looks at
+every page.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 from real_console import RealConsole
-from steps import ANSWER_S, BUILD_S, CHROMIUM_ARGUMENTS, ask, deploy, make_first_account, plan_and_build
+from steps import ANSWER_S, BUILD_S, CHROMIUM_ARGUMENTS, ask, deploy, make_first_account, measure, plan_and_build
 
 from roundhouse.build.home import Home
 from roundhouse.console.supervisor.folder import deployments_of
@@ -62,7 +63,11 @@ def _tour(console: RealConsole, browser: Browser) -> None:
         ask(page, question)
         expect(page.locator("[data-answer] [data-facts]:not([hidden])")).to_have_count(number, timeout=ANSWER_S * 1000)
     _take(page, "playground")
+    runs = [measure(page, engine, guard) for guard in ("tags", "off")]
+    chosen = "&".join(f"run={run.rpartition('/')[2]}" for run in runs)
     for name, address in (
+        ("benchmark", runs[0]),
+        ("compare", f"{console.url}/benchmarks/compare?{chosen}"),
         ("deployment", deployment),
         ("home", console.url),
         ("plan", console.url + PLAN),
