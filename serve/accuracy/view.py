@@ -83,7 +83,19 @@ def about_evaluation(folder: Path) -> str:
 def gate_words(evaluation: Evaluation) -> list[str]:
     """What the gate says, and why: a line each."""
     gate = evaluation.gate
-    return [f"gate ({gate.limit_points:g} points): {gate.state}", *(f"  {reason}" for reason in gate.reasons)]
+    reasons = list(gate.reasons)
+    if gate.state == "passed" and (room := _room_for_loss(evaluation, gate.limit_points)):
+        reasons.append(room)
+    return [f"gate ({gate.limit_points:g} points): {gate.state}", *(f"  {reason}" for reason in reasons)]
+
+
+def _room_for_loss(evaluation: Evaluation, limit_points: float) -> str | None:
+    """How large a loss may be that the questions were too few to show, where that is more than the gate allows."""
+    lows = {each.task: -100 * each.difference.low for each in evaluation.scores if each.is_share and each.difference}
+    task = max(lows, key=lambda name: lows[name], default=None)
+    if task is None or lows[task] <= limit_points:
+        return None
+    return f"No loss was shown, which is not that there is none: {task} may be up to {lows[task]:.1f} points down."
 
 
 def score_words(score: TaskScore) -> str:

@@ -31,7 +31,7 @@ from roundhouse.serve.measurement.about import Environment, Subject
 from roundhouse.serve.settings import Overrides
 
 
-def write(home: Path, id_: str, *, down: float = 0.0, base: bool = True, missing: bool = True) -> Path:
+def write(home: Path, id_: str, *, down: float = 0.0, base: bool = True, missing: bool = True, margin: float = 0.05) -> Path:
     subject = Subject(kind="endpoint", name="small", model="small", url="http://127.0.0.1:1/v1")
     header = EvaluationHeader.model_validate(
         {
@@ -56,7 +56,7 @@ def write(home: Path, id_: str, *, down: float = 0.0, base: bool = True, missing
         value=0.9 - down,
         stderr=0.05,
         items=40,
-        difference=Difference(base=0.9, value=-down, low=-down - 0.05, high=-down + 0.05) if base else None,
+        difference=Difference(base=0.9, value=-down, low=-down - margin, high=-down + margin) if base else None,
         parts={"256 tokens": 1.0},
         seconds=3.0,
     )
@@ -93,6 +93,15 @@ def test_evaluations_are_listed_shown_and_removed(tmp_path: Path) -> None:
     assert invoke("list", *at).output.count("abc123") == 1
     assert invoke("remove", "abc", "--yes", *at).stdout == "Removed abc123.\n"
     assert list(EvaluationStore(Home(tmp_path))) == []
+
+
+def test_a_gate_that_passed_says_how_much_may_be_lost_nevertheless(tmp_path: Path) -> None:
+    at = ("--home", str(tmp_path))
+    write(tmp_path, "abc123", missing=False)
+    assert "gate (0.8 points): passed" in invoke("show", "abc123", *at).output
+    assert "rh-needle may be up to 5.0 points down" in invoke("show", "abc123", *at).output
+    write(tmp_path, "def456", missing=False, margin=0.005)
+    assert "may be up to" not in invoke("show", "def456", *at).output
 
 
 def test_json_is_the_record(tmp_path: Path) -> None:
