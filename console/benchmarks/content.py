@@ -10,7 +10,7 @@ from pathlib import Path
 from roundhouse.serve.benchmark.points import LiveSample, Point, PrefillPoint
 from roundhouse.serve.benchmark.records import BenchmarkHeader
 from roundhouse.serve.benchmark.store import POINTS, PREFILL, SAMPLES
-from roundhouse.serve.history import RecordState, read_header, read_lines
+from roundhouse.serve.history import RecordState, read_header, read_lines, require_there
 
 from .damage import read_ending, until_damage
 from .files import KeptFile, raw_files
@@ -45,7 +45,8 @@ def read_content(folder: Path, *, known_samples: int = 0) -> BenchmarkContent:
         known_samples: live samples that need not be read again.
 
     Raises:
-        ServeError: its header cannot be read.
+        RecordAwayError: it cannot be read just now.
+        ServeError: its header is damaged.
     """
     header = read_header(folder, BenchmarkHeader)
     ending = read_ending(folder)  # first: what was written before it ended is read after
@@ -53,6 +54,7 @@ def read_content(folder: Path, *, known_samples: int = 0) -> BenchmarkContent:
     points = tuple(until_damage(read_lines(folder, POINTS, Point), faults))
     prefill = tuple(until_damage(read_lines(folder, PREFILL, PrefillPoint), faults))
     samples = tuple(until_damage(read_lines(folder, SAMPLES, LiveSample, skip=known_samples), faults))
+    require_there(folder)  # else parts may be missing that a home has which is away
     ending = ending.with_faults(faults)
     return BenchmarkContent(
         header=header,

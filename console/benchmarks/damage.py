@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from roundhouse.errors import ServeError
-from roundhouse.serve.history import RecordState, read_end, state_of
+from roundhouse.serve.history import RecordAwayError, RecordState, read_end, state_of
 from roundhouse.serve.history.reader import is_held
 
 __all__ = ["Ending", "read_ending", "until_damage"]
@@ -40,17 +40,29 @@ class Ending:
 
 
 def read_ending(folder: Path) -> Ending:
-    """How a record ended, or that it goes on. Where that cannot be read it has failed, unless somebody still measures it."""
+    """How a record ended, or that it goes on. Where that cannot be read it has failed, unless somebody still measures it.
+
+    Raises:
+        RecordAwayError: it cannot be read just now, which says nothing of how it ended.
+    """
     try:
         state, end = state_of(folder), read_end(folder)
+    except RecordAwayError:
+        raise
     except ServeError as error:
         return Ending("running" if is_held(folder) else "failed", problem=error.message)
     return Ending(state) if end is None else Ending(state, end.at, end.problem)
 
 
 def until_damage(lines: Iterable[Line], faults: list[str]) -> Iterator[Line]:
-    """The lines before one that cannot be read; what is wrong with that is added to ``faults``."""
+    """The lines before one that cannot be read; what is wrong with that is added to ``faults``.
+
+    Raises:
+        RecordAwayError: they cannot be read just now, which is no damage.
+    """
     try:
         yield from lines
+    except RecordAwayError:
+        raise
     except ServeError as error:
         faults.append(error.message)

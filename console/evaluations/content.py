@@ -9,7 +9,7 @@ from pathlib import Path
 from roundhouse.serve.accuracy.gate import judge
 from roundhouse.serve.accuracy.records import Evaluation, EvaluationHeader, TaskScore, Unmeasured
 from roundhouse.serve.accuracy.store import BASE, ITEMS, SCORES, UNMEASURED
-from roundhouse.serve.history import read_header, read_lines
+from roundhouse.serve.history import read_header, read_lines, require_there
 from roundhouse.serve.history.raw import MOST_FILE_BYTES
 
 from ..benchmarks.damage import read_ending, until_damage
@@ -24,13 +24,15 @@ def read_content(folder: Path) -> Evaluation:
     """An evaluation as it is now. Of a damaged one, what stands before the damage; it has failed, and that is why.
 
     Raises:
-        ServeError: its header cannot be read.
+        RecordAwayError: it cannot be read just now.
+        ServeError: its header is damaged.
     """
     header = read_header(folder, EvaluationHeader)
     ending = read_ending(folder)  # first: what was written before it ended is read after
     faults: list[str] = []
     scores = tuple(until_damage(read_lines(folder, SCORES, TaskScore), faults))
     unmeasured = tuple(until_damage(read_lines(folder, UNMEASURED, Unmeasured), faults))
+    require_there(folder)  # else parts may be missing that a home has which is away
     ending = ending.with_faults(faults)
     return Evaluation(
         header=header,

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from roundhouse.build.home import Home
 from roundhouse.errors import BenchmarkStoppedError
+from roundhouse.serve.history import RecordAwayError
 
 from ..access.sealing import Sealer
 from ..benchmarks.requests import KEY_VARIABLE
@@ -71,10 +72,13 @@ class JobWatcher:
         self._task.say(line)
 
     def write_down(self) -> None:
-        """Have the database know what there is by now. Who has lost the job leaves that to the worker of the home."""
+        """Have the database know what there is by now.
+
+        Who has lost the job leaves that to the worker of the home, and who cannot read the record just now to the next time.
+        """
         task = self._task
         if self.folder is not None:
-            with suppress(LeaseLostError), task.publishing() as (session, _):
+            with suppress(LeaseLostError, RecordAwayError), task.publishing() as (session, _):
                 self._record(session, self.folder, task.host, task.home, task.claim.job_id)
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from roundhouse.build.home import Home
 from roundhouse.errors import ServeError, UsageError
-from roundhouse.serve.history import RecordStore
+from roundhouse.serve.history import RecordAwayError, RecordStore
 from roundhouse.serve.history.reader import HEADER, is_held
 
 from ..database.base import utc_now
@@ -69,6 +69,8 @@ class _OfKind:
         """Of those that have not ended, and of those that cannot be written down."""
         self._told: dict[str, _Signature] = {}
         """Of those of which the log says that they cannot be written down."""
+        self._away: set[str] = set()
+        """Those that could not be read when they were looked at last: they are looked at again, after the others."""
         self._learn_at = 0.0
 
     def look(self) -> None:
@@ -83,7 +85,7 @@ class _OfKind:
         for id_ in [each for each in self._known if each not in there]:
             self._forget(id_)
         new = (each for each in there.values() if self._is_new(each))
-        for folder in islice(sorted(new, key=_begun, reverse=True), _MOST_AT_ONCE):
+        for folder in islice(sorted(new, key=self._place, reverse=True), _MOST_AT_ONCE):
             self._record(folder)
 
     def _mine(self) -> list[ColumnElement[bool]]:
@@ -127,6 +129,11 @@ class _OfKind:
                 self._kind.forget(session, id_)
         self._known.pop(id_, None)
         self._seen.pop(id_, None)
+        self._away.discard(id_)
+
+    def _place(self, folder: Path) -> tuple[bool, int]:
+        """The greatest is looked at first."""
+        return folder.name not in self._away, _begun(folder)
 
     def _is_new(self, folder: Path) -> bool:
         """Whether there may be something that is not written down."""
@@ -143,16 +150,28 @@ class _OfKind:
                 state = session.scalar(select(table.state).where(table.id == folder.name, *self._mine()))
         except (OperationalError, InterfaceError, NoConnectionError):  # the database is away or busy
             raise
+        except (
+            RecordAwayError,
+            OSError,
+        ) as error:  # it may be whole: what is known of it stays, and the next look reads it again
+            self._tell(folder, signature, error)
+            self._away.add(folder.name)
+            return
         except Exception as error:  # whatever one folder holds, the others are looked at
-            said = str(error).partition("\n")[0]
-            problem = f"{folder} cannot be written down: {said}"
-            if self._told.get(folder.name) != signature:
-                _log.warning("%s", problem)
-            self._told[folder.name] = signature
-            state = self._fail(folder, problem)
+            state = self._fail(folder, self._tell(folder, signature, error))
+        self._away.discard(folder.name)
         self._seen[folder.name] = signature
         if state is not None:
             self._known[folder.name] = state
+
+    def _tell(self, folder: Path, signature: _Signature, error: Exception) -> str:
+        """Have the log say once why one cannot be written down; returns that."""
+        said = str(error).partition("\n")[0]
+        problem = f"{folder} cannot be written down: {said}"
+        if self._told.get(folder.name) != signature:
+            _log.warning("%s", problem)
+        self._told[folder.name] = signature
+        return problem
 
     def _fail(self, folder: Path, problem: str) -> str | None:
         """Have one that is known as running, and that nobody measures any more, be known as failed: it would run for ever.
@@ -160,7 +179,7 @@ class _OfKind:
         Returns:
             Its state then; None where it is not known, or goes on.
         """
-        if self._known.get(folder.name) != "running" or is_held(folder):
+        if self._known.get(folder.name) != "running" or _is_held(folder) is not False:
             return None
         table = self._kind.table
         failed = {"state": "failed", "problem": plain_text(problem), "recorded_at": utc_now()}
@@ -176,7 +195,15 @@ def _signature(folder: Path) -> _Signature:
         files = sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir())
     except OSError:
         files = []
-    return is_held(folder), *files
+    return _is_held(folder), *files
+
+
+def _is_held(folder: Path) -> bool | None:
+    """None where that cannot be told just now."""
+    try:
+        return is_held(folder)
+    except RecordAwayError:
+        return None
 
 
 def _begun(folder: Path) -> int:

@@ -11,12 +11,13 @@
 """
 
 from .home_store import HomeStore
-from .reader import RecordState, read_end, read_header, read_lines, read_outcome, require_there, state_of
+from .reader import RecordAwayError, RecordState, read_end, read_header, read_lines, read_outcome, require_there, state_of
 from .store import RecordStore
 from .writer import RecordWriter
 
 __all__ = [
     "HomeStore",
+    "RecordAwayError",
     "RecordState",
     "RecordStore",
     "RecordWriter",

@@ -24,6 +24,7 @@ __all__ = [
     "LOCK",
     "EndState",
     "Outcome",
+    "RecordAwayError",
     "RecordEnd",
     "RecordState",
     "began_at",
@@ -45,6 +46,16 @@ RecordState = Literal["running", "finished", "failed", "cancelled", "interrupted
 Line = TypeVar("Line", bound=BaseModel)
 
 
+class RecordAwayError(ServeError):
+    """A record that cannot be read just now: a disk that fails, a home that is away, too many open files.
+
+    That says nothing of what it holds: unlike one that is damaged, it may be as it should be when it is read again.
+    """
+
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What a disk says that is in order: the file is not there, or is none."""
+
 _BEGAN = re.compile(rb'^ "began_at": "([^"]+)"', re.MULTILINE)
 _BEGINNING = 4096
 """Bytes of a header that are looked through: a manifest makes some of them long, and begins later."""
@@ -64,6 +75,7 @@ def read_header(folder: Path, kind: type[Line]) -> Line:
     """What a record is about.
 
     Raises:
+        RecordAwayError: it cannot be read just now.
         ServeError: there is no such record, or it is damaged or of another version.
     """
     path = folder / HEADER
@@ -93,7 +105,8 @@ def read_end(folder: Path) -> RecordEnd | None:
     """How it ended; None while it goes on, and when it was interrupted.
 
     Raises:
-        ServeError: what is there cannot be read.
+        RecordAwayError: it cannot be read just now.
+        ServeError: what is there is damaged or of another version.
     """
     path = folder / END
     try:
@@ -119,7 +132,8 @@ def read_outcome(folder: Path) -> Outcome:
     """What became of it.
 
     Raises:
-        ServeError: how it ended cannot be read.
+        RecordAwayError: it cannot be read just now.
+        ServeError: how it ended is damaged.
     """
     # The lock first: whoever lets go of it has written the end before.
     held = is_held(folder)
@@ -133,21 +147,31 @@ def state_of(folder: Path) -> RecordState:
     """What became of it, in a word.
 
     Raises:
-        ServeError: how it ended cannot be read.
+        RecordAwayError: it cannot be read just now.
+        ServeError: how it ended is damaged.
     """
     return read_outcome(folder).state
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is measuring it now."""
+    """Whether a process is measuring it now.
+
+    Raises:
+        RecordAwayError: that cannot be told just now.
+    """
+    path = folder / LOCK
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (*_NOT_THERE, PermissionError):
         return False
+    except OSError as error:
+        raise _unreadable(path, error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError as error:
+        raise _unreadable(path, error) from None
     else:
         return False
     finally:
@@ -164,7 +188,8 @@ def read_lines(folder: Path, name: str, kind: type[Line], *, skip: int = 0) -> I
         skip: lines that are known already.
 
     Raises:
-        ServeError: a whole line is not what it should be, or the file cannot be read.
+        RecordAwayError: the file cannot be read just now.
+        ServeError: a whole line is not what it should be.
     """
     path = folder / f"{name}.jsonl"
     try:
@@ -182,16 +207,18 @@ def require_there(folder: Path) -> None:
     """See that a record that was read is still there: of one that was removed meanwhile, parts may have been missing.
 
     Raises:
-        ServeError: it is gone.
+        RecordAwayError: it is gone.
     """
-    if not folder.exists():
-        raise ServeError(f"{folder} was removed meanwhile")
+    if not os.path.exists(folder):
+        raise RecordAwayError(f"{folder} was removed meanwhile")
 
 
 def _unreadable(path: Path, error: OSError | ValidationError) -> ServeError:
     """In one line."""
     if isinstance(error, OSError):
-        return ServeError(f"{path} cannot be read: {error.strerror or error}")
+        # A file that is missing is damage where its folder is there: else the home may have gone.
+        kind = ServeError if isinstance(error, _NOT_THERE) and os.path.isdir(path.parent) else RecordAwayError
+        return kind(f"{path} cannot be read: {error.strerror or error}")
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     told = f"{where}: {first['msg']}" if where else first["msg"]

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from roundhouse.errors import UsageError
 
-from .reader import END, began_at, is_held
+from .reader import END, RecordAwayError, began_at, is_held
 from .writer import MAKING, RecordWriter
 
 __all__ = ["RecordStore", "new_id"]
@@ -80,6 +80,7 @@ class RecordStore:
 
         Raises:
             UsageError: it is being measured.
+            RecordAwayError: whether it is cannot be told just now.
         """
         if is_held(folder) and not (folder / END).exists():
             raise UsageError(f"{self._what} {folder.name} is being measured", hint="Stop it first.")
@@ -94,6 +95,6 @@ class RecordStore:
         for left in self.folder.glob(f".*{_REMOVED}"):
             shutil.rmtree(left, ignore_errors=True)
         for left in self.folder.glob(f".*{MAKING}"):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, RecordAwayError):
                 if time.time() - left.stat().st_mtime > _MAKING_S and not is_held(left):
                     shutil.rmtree(left, ignore_errors=True)

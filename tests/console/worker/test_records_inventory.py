@@ -328,6 +328,71 @@ def test_what_cannot_be_read_has_failed_and_says_why(
     assert state()[0] == "failed"
 
 
+@pytest.mark.parametrize("file", ["points.jsonl", "prefill.jsonl", "samples.jsonl", "end.json", "header.json", "lock"])
+def test_a_run_that_cannot_be_read_for_a_moment_is_read_again(
+    database: Database, home: Home, inventory: RecordsInventory, caplog: pytest.LogCaptureFixture, file: str
+) -> None:
+    """A disk that fails, too many open files: that says nothing of what was measured."""
+    whole = benchmark_content(0, samples=3)
+    with write_benchmark(home, dataclasses.replace(whole, points=whole.points[:2], prefill=())) as writer:
+        inventory.look()
+        writer.add(POINTS, *whole.points[2:])
+        writer.add("prefill", *whole.prefill)
+    with write_benchmark(home, benchmark_content(1)) as other:
+        pass
+    path, kept = writer.folder / file, home.path / "kept"
+    path.rename(kept)
+    path.symlink_to(path)  # "Too many levels of symbolic links": an error of the system, and no content
+    for _ in range(3):
+        inventory.look()
+    found = detail(database, whole.header.id)
+    assert (found.state, found.points, found.problem) == ("running", 2, None), "as it was known"
+    assert detail(database, other.folder.name).state == "finished", "it holds up no other"
+    assert len([each for each in caplog.records if "cannot be written down" in each.getMessage()]) == 1
+    path.unlink()
+    kept.rename(path)
+    inventory.look()
+    found = detail(database, whole.header.id)
+    assert (found.state, found.all_points, found.all_prefill, found.problem) == ("finished", whole.points, whole.prefill, None)
+
+
+@pytest.mark.parametrize("file", ["scores.jsonl", "end.json", "header.json"])
+def test_an_evaluation_that_cannot_be_read_for_a_moment_is_read_again(
+    database: Database, home: Home, inventory: RecordsInventory, file: str
+) -> None:
+    with write_evaluation(home, content := evaluation_content(0)) as writer:
+        inventory.look()
+    path, kept = writer.folder / file, home.path / "kept"
+    path.rename(kept)
+    path.symlink_to(path)
+    states = []
+    for _ in range(2):
+        inventory.look()
+        with database.reading() as session:
+            states.append(session.scalars(select(EvaluationRun.state)).one())
+    path.unlink()
+    kept.rename(path)
+    inventory.look()
+    with database.reading() as session:
+        found = evaluation_detail(session, content.header.id)
+    assert (states, found.state, found.all_scores, found.problem) == (["running"] * 2, "finished", content.scores, None)
+
+
+def test_what_is_away_for_ever_comes_after_the_others(
+    database: Database, home: Home, inventory: RecordsInventory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roundhouse.console.worker.records_inventory._MOST_AT_ONCE", 1)
+    with write_benchmark(home, benchmark_content(0)) as old, write_benchmark(home, benchmark_content(1)) as new:
+        pass
+    os.utime(new.folder / "header.json", (4e9, 4e9))
+    path = new.folder / "points.jsonl"
+    path.unlink()
+    path.symlink_to(path)
+    inventory.look()
+    inventory.look()
+    assert runs(database) == [(old.folder.name, "finished")]
+
+
 def test_of_a_damaged_evaluation_what_stands_before_the_damage_counts(
     database: Database, home: Home, inventory: RecordsInventory
 ) -> None:

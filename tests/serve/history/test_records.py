@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 from roundhouse.errors import BenchmarkStoppedError, ServeError, UsageError
-from roundhouse.serve.history import RecordStore, read_end, read_header, read_lines, state_of
+from roundhouse.serve.history import RecordAwayError, RecordStore, read_end, read_header, read_lines, state_of
 from roundhouse.serve.history.raw import MOST_FILE_BYTES
 
 
@@ -303,3 +303,28 @@ def test_half_a_raw_file_is_not_kept(store: RecordStore, tmp_path: Path) -> None
         with pytest.raises(ServeError, match="a raw file"):
             writer.raw.keep("folder", tmp_path)
     assert list((writer.folder / "raw").iterdir()) == []
+
+
+def test_what_cannot_be_read_just_now_is_not_damaged(store: RecordStore) -> None:
+    with store.create("a1", About(what="counting")) as writer:
+        writer.add("numbers", Number(value=1))
+    folder = writer.folder
+    for name in ("header.json", "numbers.jsonl", "end.json", "lock"):
+        (folder / name).unlink()
+        (folder / name).symlink_to(folder / name)  # an error of the system
+    for read in (
+        lambda: read_header(folder, About),
+        lambda: list(read_lines(folder, "numbers", Number)),
+        lambda: read_end(folder),
+        lambda: state_of(folder),
+        lambda: store.remove(folder),
+    ):
+        with pytest.raises(RecordAwayError, match="cannot be read"):
+            read()
+    (folder / "header.json").unlink()
+    with pytest.raises(ServeError) as missing:
+        read_header(folder, About)
+    assert not isinstance(missing.value, RecordAwayError), "its folder is there"
+    folder.rename(folder.with_name("away"))
+    with pytest.raises(RecordAwayError):
+        read_header(folder, About)
