@@ -16,6 +16,7 @@ from ..database.upserts import insert_missing
 from ..errors import FieldError, NotFoundError
 from ..models import BenchmarkRun, BenchmarkTag
 from .series import searched_text
+from .stored import stored
 
 __all__ = ["MOST_NOTE", "MOST_TAGS", "set_baseline", "set_note", "set_tags"]
 
@@ -92,5 +93,5 @@ def _tags(session: Session, benchmark_id: str) -> tuple[str, ...]:
 
 
 def _seek_anew(session: Session, row: BenchmarkRun) -> None:
-    header = BenchmarkHeader.model_validate(row.header)
+    header = stored(BenchmarkHeader, row.header, f"benchmark run {row.id}")
     row.sought = searched_text(header, row.host, row.note, _tags(session, row.id))

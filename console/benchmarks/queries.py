@@ -31,6 +31,7 @@ from .records import (
     WorkloadChoice,
 )
 from .silence import is_silent, shown_state
+from .stored import stored
 from .whole_runs import points_by_run, prefill_by_run
 
 __all__ = [
@@ -115,6 +116,7 @@ def benchmark_detail(session: Session, benchmark_id: str) -> BenchmarkDetail:
 
     Raises:
         NotFoundError: there is none with this id.
+        ConflictError: this version cannot read it.
     """
     known = select(EngineRecord.id).where(EngineRecord.id == BenchmarkRun.engine_id).exists().label("engine_known")
     of_job = [getattr(Job, name).label(f"job_{name}") for name in BenchmarkJob.model_fields if name != "id"]
@@ -125,7 +127,7 @@ def benchmark_detail(session: Session, benchmark_id: str) -> BenchmarkDetail:
         raise _missing(benchmark_id)
     fields = {name: value for name, value in row._mapping.items() if name in BenchmarkDetail.model_fields}
     return BenchmarkDetail(
-        **fields | {"header": BenchmarkHeader.model_validate(row.header)},
+        **fields | {"header": stored(BenchmarkHeader, row.header, f"benchmark run {benchmark_id}")},
         tags=tags_by_run(session, [benchmark_id])[benchmark_id],
         levels=levels_by_run(session, [benchmark_id])[benchmark_id],
         all_points=tuple(points_by_run(session, [benchmark_id]).get(benchmark_id, ())),

@@ -15,6 +15,7 @@ from roundhouse.serve.accuracy.records import EvaluationHeader, TaskScore
 from ..benchmarks.files import files_of
 from ..benchmarks.records import BenchmarkJob
 from ..benchmarks.silence import is_in_state, is_silent, shown_state
+from ..benchmarks.stored import stored
 from ..database.base import utc_now
 from ..errors import NotFoundError
 from ..models import EngineRecord, EvaluationRun, EvaluationScore, Job
@@ -60,6 +61,7 @@ def evaluation_detail(session: Session, evaluation_id: str) -> EvaluationDetail:
 
     Raises:
         NotFoundError: there is none with this id.
+        ConflictError: this version cannot read it.
     """
     known = select(EngineRecord.id).where(EngineRecord.id == EvaluationRun.engine_id).exists().label("engine_known")
     of_job = [getattr(Job, name).label(f"job_{name}") for name in BenchmarkJob.model_fields if name != "id"]
@@ -69,11 +71,12 @@ def evaluation_detail(session: Session, evaluation_id: str) -> EvaluationDetail:
     if row is None:
         raise _missing(evaluation_id)
     records = select(EvaluationScore.record).where(EvaluationScore.evaluation_id == evaluation_id)
-    scores = tuple(TaskScore.model_validate(each) for each in session.scalars(records.order_by(EvaluationScore.position)))
+    what = f"evaluation {evaluation_id}"
+    scores = tuple(stored(TaskScore, each, what) for each in session.scalars(records.order_by(EvaluationScore.position)))
     fields = {name: value for name, value in row._mapping.items() if name in EvaluationDetail.model_fields}
     job = {name: getattr(row, f"job_{name}") for name in BenchmarkJob.model_fields if name != "id"}
     return EvaluationDetail(
-        **fields | {"header": EvaluationHeader.model_validate(row.header)},
+        **fields | {"header": stored(EvaluationHeader, row.header, what)},
         scores=tuple(_short(each) for each in scores),
         all_scores=scores,
         files=files_of(session, evaluation_id),

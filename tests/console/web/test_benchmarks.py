@@ -24,9 +24,10 @@ from roundhouse.console.benchmarks.recording import record_benchmark
 from roundhouse.console.benchmarks.records import MOST_CHOSEN
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import BenchmarkRun, BenchmarkTag, Job, Worker
+from roundhouse.console.models import BenchmarkPoint, BenchmarkPrefill, BenchmarkRun, BenchmarkTag, Job, Worker
 
 RUN = "b00000000000"
+TABLES: dict[str, type[BenchmarkPoint] | type[BenchmarkPrefill]] = {"point": BenchmarkPoint, "prefill": BenchmarkPrefill}
 
 
 @pytest.fixture
@@ -394,3 +395,30 @@ def test_the_form_says_where_aiperf_is_missing(browser: BrowserMaker, database: 
     with database.writing() as session:
         session.get_one(Worker, worker.id).versions = {"aiperf": "0.13.0"}
     assert "aiperf was not there" not in text_of(ann, "/benchmarks/new")
+
+
+@pytest.mark.parametrize("part", ["header", "point", "prefill"])
+def test_a_run_that_this_version_cannot_read_says_so_and_hides_nothing_else(
+    browser: BrowserMaker, measured: Database, part: str
+) -> None:
+    with measured.writing() as session:
+        row = session.get_one(BenchmarkRun, RUN)
+        add_built(session, row.engine_id or "", "tiny")
+        if part == "header":
+            row.header = row.header | {"subject": row.header["subject"] | {"manifest": {"recipe": "int4"}}}
+        else:
+            point = session.scalars(select(TABLES[part]).where(TABLES[part].benchmark_id == RUN)).first()
+            assert point is not None
+            point.record = {"of": "another version"}
+        engine = row.engine_id
+    operator = browser("operator")
+    shown = [f"/benchmarks/{RUN}", f"/benchmarks/export?run={RUN}&form=csv", f"/api/v1/benchmarks/{RUN}"]
+    for path in (*shown, f"/api/v1/benchmarks/{RUN}/record", f"/benchmarks/new?again={RUN}"):
+        text = text_of(operator, path, 409)
+        assert f"{RUN} cannot be shown" in text
+        assert "Another version of Roundhouse" in text
+    text_of(operator, "/benchmarks")
+    text_of(operator, "/benchmarks/b00000000001")
+    assert RUN in text_of(operator, f"/engines/{engine}?tab=benchmarks")
+    operator.submit("/benchmarks/delete", {"run": RUN}, page=f"/benchmarks/delete?run={RUN}")
+    assert RUN not in text_of(operator, "/benchmarks")

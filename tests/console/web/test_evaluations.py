@@ -13,7 +13,7 @@ from populated import add_worker
 from sqlalchemy import select, update
 
 from roundhouse.console.database.database import Database
-from roundhouse.console.models import Job, RecordFile
+from roundhouse.console.models import EvaluationRun, EvaluationScore, Job, RecordFile
 
 EVALUATION = "e00000000000"
 
@@ -141,3 +141,30 @@ def test_deleting_takes_it_from_the_list(browser: BrowserMaker, database: Databa
     operator = browser("operator")
     operator.submit(f"/evaluations/{EVALUATION}/delete", page=f"/evaluations/{EVALUATION}")
     assert operator.get(f"/evaluations/{EVALUATION}").status_code == 404
+
+
+@pytest.mark.parametrize("part", ["header", "score"])
+def test_one_that_this_version_cannot_read_says_so_and_hides_nothing_else(
+    browser: BrowserMaker, database: Database, part: str
+) -> None:
+    with database.writing() as session:
+        add_evaluations(session, 2)
+        row = session.get_one(EvaluationRun, EVALUATION)
+        add_built(session, row.engine_id or "", "tiny")
+        engine = row.engine_id
+        if part == "header":
+            row.header = row.header | {"tasks": {"of": "another version"}}
+        else:
+            session.execute(
+                update(EvaluationScore)
+                .where(EvaluationScore.evaluation_id == EVALUATION)
+                .values(record={"of": "another version"})
+            )
+    viewer = browser("viewer")
+    for path in (f"/evaluations/{EVALUATION}", f"/evaluations/{EVALUATION}/items", f"/api/v1/evaluations/{EVALUATION}"):
+        text = text_of(viewer, path, 409)
+        assert f"{EVALUATION} cannot be shown" in text
+        assert "Another version of Roundhouse" in text
+    text_of(viewer, "/evaluations")
+    text_of(viewer, "/evaluations/e00000000001")
+    assert EVALUATION in text_of(viewer, f"/engines/{engine}?tab=accuracy")
