@@ -21,9 +21,9 @@ from roundhouse.serve.benchmark.failing import judge_failures
 from roundhouse.serve.benchmark.judging import (
     CHECKED,
     FAMILIES,
-    PREFILL,
     CheckedName,
     CheckedQuantity,
+    fallen_silent,
     judge,
     more_is_better,
     words_of,
@@ -40,10 +40,6 @@ _REMEMBERED = 4_096
 WorseName = CheckedName | Literal["failures"]
 FAILURES: WorseName = "failures"
 
-_NOTHING: tuple[tuple[CheckedName, str], ...] = (
-    (CHECKED[0], "No tokens came out at {} at once"),
-    (PREFILL, "No prompt of {} tokens was answered"),
-)
 _Pairs = tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
 """A concurrency or a prompt length each: repeats of the baseline, and of the run, all above zero."""
 
@@ -99,11 +95,8 @@ def _check(baseline: CheckedRun, run: CheckedRun) -> Regression:
 
 def _absolute(baseline: CheckedRun, run: CheckedRun) -> Iterator[tuple[WorseName, str]]:
     """What is worse without a test: nothing comes out any more, or requests fail."""
-    for name, nothing in _NOTHING:
-        of_base, of_run = baseline.values(name), run.values(name)
-        silent = [place for place in sorted(of_base.keys() & of_run.keys()) if any(of_base[place]) and not any(of_run[place])]
-        if silent:
-            yield name, f"{nothing.format(', '.join(map(str, silent)))}, where the baseline has some."
+    for name, words in fallen_silent(baseline.values, run.values).items():
+        yield name, f"{words[:1].upper()}{words[1:]}."
     if run.failed:
         failures = judge_failures(*run.counted_with(baseline), *baseline.counted_with(run), alpha=ALPHA)
         if failures.risen:

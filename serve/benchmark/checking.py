@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,9 +12,21 @@ from roundhouse.errors import UsageError
 
 from .doubts import doubts_between, doubts_of, name_of
 from .failing import FailureCheck, check_failures
-from .judging import CHECKED, PREFILL, CheckedName, CheckedQuantity, Pair, judge, more_is_better, words_of
+from .judging import (
+    CHECKED,
+    PREFILL,
+    CheckedName,
+    CheckedQuantity,
+    Pair,
+    Values,
+    fallen_silent,
+    judge,
+    more_is_better,
+    words_of,
+)
 from .records import Benchmark
 from .side_by_side import are_paired, prefill_values_of, shared_concurrencies, shared_lengths, values_of
+from .statistics import QUANTITIES
 
 __all__ = ["Check", "Verdict", "check"]
 
@@ -60,11 +73,12 @@ def check(run: Benchmark, baseline: Benchmark, *, alpha: float = 0.05, tolerance
     paired = are_paired(baseline, run)
     quantities = judge(_pairs(run, baseline, shared), alpha=alpha, tolerance=tolerance, paired=paired, seed=seed)
     failures = check_failures(run, baseline, shared, alpha)
-    reasons = [_told(each, tolerance) for each in quantities if each.verdict == "regressed"]
+    silent = list(fallen_silent(lambda name: _values(baseline, name), lambda name: _values(run, name)).values())
+    reasons = silent + [_told(each, tolerance) for each in quantities if each.verdict == "regressed"]
     reasons += [failures.words] if failures.risen else []
     undecided = _undecided(quantities)
     return Check(
-        verdict=_verdict(quantities, failures, undecided),
+        verdict="regressed" if silent else _verdict(quantities, failures, undecided),
         run=run.id,
         baseline=baseline.id,
         alpha=alpha,
@@ -119,6 +133,18 @@ def _pairs(run: Benchmark, baseline: Benchmark, shared: Sequence[int]) -> dict[C
     }
     pairs[PREFILL] = [prefill_values_of(baseline, run, length) for length in shared_lengths(baseline, run)]
     return pairs
+
+
+def _values(run: Benchmark, name: CheckedName) -> Values:
+    """A quantity's repeats, by concurrency, or by prompt length."""
+    found: defaultdict[int, list[float | None]] = defaultdict(list)
+    if name == "prefill_tokens_per_s":
+        for prompts in run.prefill:
+            found[prompts.input_tokens].append(prompts.tokens_per_s)
+    else:
+        for point in run.points:
+            found[point.concurrency].append(QUANTITIES[name].of(point))
+    return found
 
 
 def _told(checked: CheckedQuantity, tolerance: float) -> str:

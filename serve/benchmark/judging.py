@@ -1,5 +1,7 @@
 """Whether quantities are worse than in a baseline: the rule of `bench check`, and of whoever follows runs over time.
 
+Where nothing comes out any more that did, no test is needed: that is a regression, whether requests fail or just nothing does.
+
 There are two families of questions, of load and of prefill: a false alarm in one of them is no likelier than ``alpha``, however
 many quantities it has (Holm). Prefill is a family of its own because it is another measurement, whose answer must not depend on
 how much else was asked. A quantity whose repeats are so few that nothing could show is ``undecided``, and says what it takes.
@@ -22,6 +24,8 @@ __all__ = [
     "CheckedQuantity",
     "Pair",
     "QuantityVerdict",
+    "Values",
+    "fallen_silent",
     "judge",
     "more_is_better",
     "words_of",
@@ -35,6 +39,13 @@ PREFILL: CheckedName = "prefill_tokens_per_s"
 FAMILIES: tuple[tuple[CheckedName, ...], ...] = (CHECKED, (PREFILL,))
 """Each is corrected for its own number of questions."""
 
+_NOTHING: tuple[tuple[CheckedName, str], ...] = (
+    (CHECKED[0], "no tokens came out at {} at once"),
+    (PREFILL, "no prompt of {} tokens was answered"),
+)
+
+Values = Mapping[int, Sequence[float | None]]
+"""Of one quantity, by concurrency, or by prompt length: each repeat; 0 or None where nothing was measured."""
 Pair = tuple[Sequence[float], Sequence[float]]
 """What the repeats of the baseline and of the run measured at one concurrency, or at one prompt length."""
 QuantityVerdict = Literal["passed", "regressed", "undecided"]
@@ -103,6 +114,25 @@ def judge(
     return found
 
 
+def fallen_silent(baseline: Callable[[CheckedName], Values], run: Callable[[CheckedName], Values]) -> dict[CheckedName, str]:
+    """Of which quantities nothing comes out any more in any repeat of a concurrency, or prompt length, that both measured.
+
+    Args:
+        baseline: what it measured of a quantity.
+        run: what it measured.
+
+    Returns:
+        Where, in a sentence.
+    """
+    found: dict[CheckedName, str] = {}
+    for name, nothing in _NOTHING:
+        of_base, of_run = baseline(name), run(name)
+        shared = sorted(of_base.keys() & of_run.keys())
+        if silent := [place for place in shared if any(of_base[place]) and not any(of_run[place])]:
+            found[name] = f"{nothing.format(', '.join(map(str, silent)))}, where the baseline has some"
+    return found
+
+
 def words_of(quantity: CheckedName) -> str:
     """A checked quantity in words, for a table or a sentence."""
     return "prefill tokens/s" if quantity == "prefill_tokens_per_s" else QUANTITIES[quantity].words
@@ -166,7 +196,7 @@ def _why(name: CheckedName, pairs: Sequence[Pair], questions: int, least_p: floa
     return f"{words_of(name)}: {told} cannot show a regression: {limit}; {takes}"
 
 
-_NEVER = "no number of repeats can, at so small an alpha"
+_NEVER = "no number of repeats can at so small an alpha, because of more than 20,000 exchanges only 9,999 are drawn"
 
 
 def _repeats(count: int) -> str:

@@ -155,3 +155,33 @@ def test_what_is_not_checked_is_said() -> None:
     warnings = "\n".join(check(run, made_benchmark(BASE)).warnings)
     assert "so not checked: concurrency 16" in warnings
     assert "so not checked: TTFT p50" in warnings
+
+
+def silenced(run: Benchmark, concurrency: int) -> Benchmark:
+    """Nothing completes there, and nothing fails."""
+    none = {"completed": 0, "input_tokens": 0, "output_tokens": 0, "ttft": None, "inter_token": None, "end_to_end": None}
+    points = [point.model_copy(update=none) if point.concurrency == concurrency else point for point in run.points]
+    return run.model_copy(update={"points": tuple(points)})
+
+
+@pytest.mark.parametrize("session", [None, "s"])
+def test_where_nothing_comes_out_any_more_it_has_regressed(session: str | None) -> None:
+    base = made_benchmark(BASE, session=session)
+    checked = check(silenced(scaled(1.0, session=session), 8), base)
+    assert checked.verdict == "regressed"
+    assert checked.reasons == ("no tokens came out at 8 at once, where the baseline has some",)
+    only = {8: BASE[8]}
+    assert check(silenced(scaled(1.0, only), 8), made_benchmark(only)).verdict == "regressed"
+    assert check(silenced(scaled(1.0), 8), silenced(base.model_copy(), 8)).verdict == "passed", "neither did it in the baseline"
+    one = silenced(scaled(1.0), 8)
+    kept = one.model_copy(update={"points": tuple(scaled(1.0).points[:4] + one.points[4:])})
+    assert kept.points[3].concurrency == 8
+    assert "no tokens" not in " ".join(check(kept, base).reasons), "one repeat answered"
+
+
+def test_where_no_prompt_is_answered_any_more_prefill_has_regressed() -> None:
+    silent = [each.model_copy(update={"requests": 0, "ttft": None}) for each in prefills(1, 1, 1, lengths=(512,))]
+    base = made_benchmark(BASE, prefill=prefills(1000, 1010, 990))
+    checked = check(scaled(1.0, prefill=[*silent, *prefills(1000, 1010, 990, lengths=(2048,))]), base)
+    assert checked.verdict == "regressed"
+    assert checked.reasons[0] == "no prompt of 512 tokens was answered, where the baseline has some"
