@@ -28,13 +28,18 @@ def add_imported(session: Session, actor: Actor, runs: Sequence[BenchmarkContent
 
     Raises:
         ForbiddenError: this actor may not.
-        ConflictError: one is there already.
+        ConflictError: one is there already, or was deleted while its home still has it.
         UsageError: one holds numbers that cannot be.
     """
     actor.require("build")
     take_turn(session)  # the same file may come twice at once
-    there = _there(session)
+    there, leaving = _there(session), _leaving(session)
     for content in runs:
+        if (host := leaving.get(content.header.id)) is not None:
+            raise ConflictError(
+                f"run {content.header.id} was deleted here, and its home on {host} still has it; nothing was imported",
+                hint="It goes when a worker of that home runs, and can be imported then.",
+            )
         for known in (content.header.id, *content.header.imported_sha256):
             if known in there:
                 raise ConflictError(f"this was imported before, as run {there[known]}; nothing was imported")
@@ -51,9 +56,15 @@ def add_imported(session: Session, actor: Actor, runs: Sequence[BenchmarkContent
 
 def _there(session: Session) -> dict[str, str]:
     """Which run has an id, or was read from a file of this hash."""
-    found = {id_: id_ for id_ in session.scalars(select(BenchmarkRun.id))}
+    found = {id_: id_ for id_ in session.scalars(select(BenchmarkRun.id).where(BenchmarkRun.deleted_at.is_(None)))}
     columns = (BenchmarkRun.id, BenchmarkRun.header["imported_sha256"])
     imported = select(*columns).where(BenchmarkRun.is_imported, BenchmarkRun.deleted_at.is_(None))
     for id_, hashes in session.execute(imported):
         found |= dict.fromkeys(hashes or (), id_)
     return found
+
+
+def _leaving(session: Session) -> dict[str, str]:
+    """Runs that were deleted here and wait for their homes' workers, with the hosts of these."""
+    deleted = select(BenchmarkRun.id, BenchmarkRun.host).where(BenchmarkRun.deleted_at.is_not(None))
+    return {row.id: row.host for row in session.execute(deleted)}

@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from measured import benchmark_content
+from measured import add_benchmarks, benchmark_content
 from sqlalchemy import select
 
 from roundhouse.console.access.actor import Actor
-from roundhouse.console.benchmarks.deleting import delete_runs
+from roundhouse.console.benchmarks.deleting import delete_runs, forget_run
 from roundhouse.console.benchmarks.files import one_file
 from roundhouse.console.benchmarks.importing import add_imported
 from roundhouse.console.benchmarks.queries import benchmark_detail
@@ -189,3 +189,19 @@ def test_what_does_not_belong_together_is_refused_by_name(sent: list[tuple[str, 
         read_sent([SentFile(name=name, content=content) for name, content in sent])
     assert said in refused.value.message
     assert "/tmp" not in refused.value.message
+
+
+def test_a_run_that_was_deleted_here_and_is_still_in_its_home_says_so(database: Database) -> None:
+    (sent,) = read_sent([SentFile(name="runs.json", content=exported(0))])
+    with database.writing() as session:
+        (run,) = add_benchmarks(session, host="far", home="/srv/far")
+    with pytest.raises(ConflictError, match=f"before, as run {run}"), database.writing() as session:
+        add_imported(session, ANN, [sent])
+    with database.writing() as session:
+        delete_runs(session, ANN, [run])
+    said = f"run {run} was deleted here, and its home on far still has it"
+    with pytest.raises(ConflictError, match=said), database.writing() as session:
+        add_imported(session, ANN, [sent])
+    with database.writing() as session:
+        forget_run(session, run)  # as the worker of its home does
+        assert add_imported(session, ANN, [sent]) == [run]
