@@ -1,5 +1,5 @@
-"""Forgets what nobody will look for any more: old logs of jobs, as the settings say, logins that are over, samples of
-deployments whose hosts are gone, and workers that did nothing that is still known.
+"""Forgets what nobody will look for any more: old logs of jobs, as the settings say, logins that are over, secrets of jobs that
+ended, samples of deployments whose hosts are gone, and workers that did nothing that is still known.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from .access.logins import Logins
 from .database.base import utc_now
 from .database.database import Database
+from .jobs.ending import forget_secrets
 from .models import DeploymentSample, Job, LogLine, Worker
 from .settings_table import read_settings
 
@@ -64,6 +65,7 @@ class Housekeeping:
                 jobs = list(session.scalars(old.limit(_JOBS_AT_ONCE)))
         with self._database.writing() as session:
             Logins().forget_old(session)
+            forget_secrets(session)
             _forget_samples_and_workers(session)
             lines = _forget_lines(session, jobs) if jobs else 0
         return len(jobs) == _JOBS_AT_ONCE or lines == _LINES_AT_ONCE

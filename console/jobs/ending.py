@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ..models import Job, JobState
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
-__all__ = ["FORGOTTEN", "end_job"]
+from ..models import LIVE_JOB_STATES, Job, JobState
+
+__all__ = ["FORGOTTEN", "end_job", "forget_secrets"]
 
 FORGOTTEN = ""
 """In place of the secrets of a job that had some, once it has ended: it cannot be done again without them."""
@@ -17,3 +20,9 @@ def end_job(job: Job, state: JobState, at: datetime) -> None:
     job.state, job.ended_at, job.lease_until = state, at, None
     if job.sealed is not None:
         job.sealed = FORGOTTEN
+
+
+def forget_secrets(session: Session) -> None:
+    """Forget the secrets of jobs that ended under a version that kept them."""
+    kept = (Job.state.not_in(LIVE_JOB_STATES), Job.sealed.is_not(None), Job.sealed != FORGOTTEN)
+    session.execute(update(Job).where(*kept).values(sealed=FORGOTTEN))

@@ -95,6 +95,24 @@ def test_logins_that_are_over_go(database: Database) -> None:
         assert session.scalar(select(func.count()).select_from(LoginSession)) == 1
 
 
+def test_secrets_of_jobs_that_ended_under_older_versions_go(database: Database) -> None:
+    """A job that ends forgets its own; those of before did not."""
+    states = ("queued", "running", "succeeded", "failed", "cancelled", "interrupted")
+    with database.writing() as session:
+        for state in states:
+            for sealed in ("very secret", None):
+                session.add(
+                    Job(kind="benchmark", state=state, subject="x", payload={}, requested_by="ann", created_at=utc_now(),
+                        sealed=sealed, lease_until=utc_now() if state == "running" else None,
+                        ended_at=None if state in ("queued", "running") else utc_now())
+                )  # fmt: skip
+    Housekeeping(database, Clock()).when_due()
+    with database.reading() as session:
+        found = {(job.state, job.sealed) for job in session.scalars(select(Job))}
+    live = {(state, sealed) for state in states[:2] for sealed in ("very secret", None)}
+    assert found == live | {(state, sealed) for state in states[2:] for sealed in ("", None)}
+
+
 def test_whatever_goes_wrong_the_console_goes_on(database: Database) -> None:
     clock = Clock()
     keeping = Housekeeping(database, clock)
