@@ -23,6 +23,8 @@ MOST_SERIES = 400
 MOST_RUNS = 30
 """Runs of each series that are drawn, the newest."""
 _OF_SERIES = (BenchmarkRun.series, BenchmarkRun.id, BenchmarkRun.is_baseline)
+_LATEST = (BenchmarkRun.began_at.desc(), BenchmarkRun.id)
+"""Which runs of a series come first, also of those that began at one moment."""
 _ALONE = and_(BenchmarkLevel.benchmark_id == BenchmarkRun.id, BenchmarkLevel.concurrency == 1)
 _OF_RUN = (
     BenchmarkRun.id,
@@ -94,13 +96,12 @@ def _series(session: Session, wanted: TrendFilter, since: datetime | None) -> di
 
     The newest must be new enough; the baseline, which may be older, is looked for among all of them.
     """
-    latest = (BenchmarkRun.began_at.desc(), BenchmarkRun.id)
-    pinned_first = (BenchmarkRun.is_baseline.desc(), *latest)
+    pinned_first = (BenchmarkRun.is_baseline.desc(), *_LATEST)
     ranked = (
         select(
             *_OF_SERIES,
             BenchmarkRun.began_at,
-            func.row_number().over(partition_by=BenchmarkRun.series, order_by=latest).label("rank"),
+            func.row_number().over(partition_by=BenchmarkRun.series, order_by=_LATEST).label("rank"),
             func.row_number().over(partition_by=BenchmarkRun.series, order_by=pinned_first).label("pinned_rank"),
             func.count().over(partition_by=BenchmarkRun.series).label("runs"),
         )
@@ -126,10 +127,10 @@ def _trends(
     before: int,
     since: datetime | None,
 ) -> tuple[Trend, ...]:
-    rank = func.row_number().over(partition_by=BenchmarkRun.series, order_by=BenchmarkRun.began_at.desc())
+    rank = func.row_number().over(partition_by=BenchmarkRun.series, order_by=_LATEST)
     rows = select(BenchmarkRun.series, *_OF_RUN, *_SAME, rank.label("rank")).outerjoin(BenchmarkLevel, _ALONE)
     ranked = rows.where(*_fitting(TrendFilter()), BenchmarkRun.series.in_(shown)).subquery()
-    wanted = select(ranked).where((ranked.c.rank <= MOST_RUNS) | ranked.c.is_baseline).order_by(ranked.c.began_at)
+    wanted = select(ranked).where((ranked.c.rank <= MOST_RUNS) | ranked.c.is_baseline).order_by(ranked.c.rank.desc())
     runs: dict[str, list[TrendRun]] = defaultdict(list)
     same: dict[str, Any] = {}
     for row in session.execute(wanted):

@@ -238,6 +238,19 @@ def test_how_far_back_is_chosen_and_an_older_baseline_holds(
     assert text_of(viewer, "/benchmarks/trends?range=week", 422)
 
 
+def test_of_runs_of_one_moment_the_same_ones_are_drawn_and_checked(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trends, "MOST_RUNS", 2)
+    manifest = manifest_of(f"{1:016x}", "engine-1")
+    ids = [f"{number:012x}" for number in (5, 1, 4, 2, 3)]
+    with database.writing() as session:
+        for id_ in ids:
+            add_run(session, id_, manifest=manifest, speeds={8: USUAL})
+    with database.reading() as session:
+        (found,) = list_trends(session, TrendFilter(), PageOf()).trends
+    assert [run.id for run in found.runs] == [f"{2:012x}", f"{1:012x}"]
+    assert found.newest == found.runs[-1]
+
+
 def test_more_series_take_no_more_statements(browser: BrowserMaker, database: Database) -> None:
     with database.writing() as session:
         add_series(session, USUAL)
