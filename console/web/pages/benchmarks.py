@@ -19,7 +19,7 @@ from ..list_url import ListUrl
 from ..page import ListPage, Page
 from ..rendering import is_ours, redirect
 from ..state import state_of
-from ..who import Reading, Viewer
+from ..who import OwnAccount, Reading, Viewer
 
 __all__ = ["router"]
 
@@ -69,7 +69,7 @@ def benchmarks(
 @router.post("/benchmarks/columns")
 def choose_columns(
     request: Request,
-    actor: Viewer,
+    actor: OwnAccount,
     column: Annotated[tuple[str, ...], Form()] = (),
     usual: Annotated[str, Form(max_length=10)] = "",
     back: Annotated[str, Form(max_length=2000)] = _LIST,

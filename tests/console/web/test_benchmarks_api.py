@@ -12,12 +12,12 @@ from deployed import add_deployment
 from fastapi.testclient import TestClient
 from measured import add_benchmarks, benchmark_content, evaluation_content
 from populated import HOME, HOST, add_worker, populate, token_of
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from roundhouse.build.home import Home
 from roundhouse.console.database.database import Database
 from roundhouse.console.evaluations.recording import record_evaluation
-from roundhouse.console.models import EngineReplica, Job
+from roundhouse.console.models import EngineReplica, Job, Preference
 from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
 from roundhouse.serve.benchmark.exporting import json_of
@@ -36,6 +36,15 @@ def home(tmp_path: Path) -> Home:
 def client(database: Database, home: Home) -> TestClient:
     app = create_app(ConsoleSettings(home=home), database)
     return TestClient(app, base_url="http://127.0.0.1", headers={"authorization": f"Bearer {token_of(database)}"})
+
+
+def test_a_token_changes_no_choice_of_its_account(client: TestClient, database: Database, home: Home) -> None:
+    """Which columns somebody looks at is theirs; a token, which may be for reading only, belongs to a program."""
+    answer = client.post("/benchmarks/columns", data={"column": "note"}, headers={"origin": "http://127.0.0.1"})
+    assert answer.status_code == 403
+    assert "a token cannot do this" in answer.text.lower()
+    with database.reading() as session:
+        assert session.scalar(select(func.count()).select_from(Preference)) == 0
 
 
 def test_a_run_is_marked_downloaded_and_deleted(client: TestClient, database: Database, home: Home) -> None:
