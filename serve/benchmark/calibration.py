@@ -64,9 +64,13 @@ def is_of(header: BenchmarkHeader, plan: Plan) -> bool:
     """Whether a run measured what a plan is of: the same model, quantized, spread and run alike, on the same device.
 
     Files are not hashed for it: the model is the same when it is named alike and as large.
+
+    An imported run counts for nothing, here as in the console: a file may say anything of its engine and its hardware, and a
+    device that is called alike may be cooled, clocked and driven otherwise. A plan would name as measured what nobody here has
+    measured.
     """
     hardware, theirs = header.environment.hardware, (header.subject.manifest or {}).get("plan", {})
-    if hardware is None or not theirs:
+    if hardware is None or not theirs or header.imported_from is not None:
         return False
     ours = plan.recipe.model_dump(mode="json")
     recipe: dict[str, Any] = theirs.get("recipe", {})

@@ -158,6 +158,13 @@ def test_runs_of_another_machine_or_of_an_endpoint_are_not_of_the_plan() -> None
     assert not is_of(run_of(plan, subject=Subject(kind="endpoint", name="x", model="shape:smollm2-135m")).header, plan)
 
 
+def test_imported_runs_are_no_measurement_of_this_machine() -> None:
+    plan = planned()
+    assert not is_of(run_of(plan, imported_from="export.json").header, plan)
+    own, imported = run_of(plan), run_of(plan, "b" * 12, imported_from="export.json")
+    assert {row.run for row in measured_runs([imported, own], plan)} == {own.id}
+
+
 def test_the_first_finished_run_that_has_rows_is_taken_alone() -> None:
     plan = planned()
     broken = run_of(plan, "b" * 12).model_copy(update={"state": "interrupted"})
