@@ -4,7 +4,8 @@
 
     <home>/benchmarks/<id>/        or <home>/evaluations/<id>/
         header.json                what is measured, and on what; there from the first moment
-        <name>.jsonl               what came of it, a JSON object a line, each on disk before the next is measured
+        <name>.jsonl               what came of it, a JSON object a line; each on disk before the next is measured, but for
+                                   samples, which a machine without power may lose
         raw/                       files of whatever measured, compressed and limited
         lock                       held while it measures
         end.json                   how it ended; a folder without one, whose lock nobody holds, was interrupted
