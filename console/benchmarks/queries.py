@@ -14,7 +14,7 @@ from roundhouse.serve.benchmark.records import BenchmarkHeader
 
 from ..database.base import utc_now
 from ..errors import NotFoundError
-from ..models import BenchmarkLevel, BenchmarkRun, BenchmarkSample, BenchmarkTag, EngineRecord, Job
+from ..models import BenchmarkLevel, BenchmarkPrefill, BenchmarkRun, BenchmarkSample, BenchmarkTag, EngineRecord, Job
 from ..paging import Paged, PageOf, paged_rows
 from .files import files_of
 from .filters import fitting, in_order
@@ -41,6 +41,7 @@ __all__ = [
     "benchmark_rows",
     "levels_by_run",
     "list_benchmarks",
+    "measured_points",
     "newest_samples",
     "require_benchmark",
     "samples_since",
@@ -146,6 +147,12 @@ def require_benchmark(session: Session, benchmark_id: str) -> None:
     there = select(BenchmarkRun.id).where(BenchmarkRun.id == benchmark_id, BenchmarkRun.deleted_at.is_(None))
     if session.scalar(there) is None:
         raise _missing(benchmark_id)
+
+
+def measured_points(session: Session, run: BenchmarkRow) -> int:
+    """How many points a run has by now, of load and of prefill: one statement, which reads none of them."""
+    prefill = select(func.count()).select_from(BenchmarkPrefill).where(BenchmarkPrefill.benchmark_id == run.id)
+    return run.points + (session.scalar(prefill) or 0)
 
 
 def samples_since(session: Session, benchmark_id: str, number: int = -1, *, most: int = 2_000) -> SamplesAnswer:

@@ -11,7 +11,14 @@ from sqlalchemy.orm import Session
 from ...access.secrets import new_secret
 from ...benchmarks.form import may_be_asked_again
 from ...benchmarks.marking import MOST_NOTE
-from ...benchmarks.queries import benchmark_detail, benchmark_row, list_benchmarks, newest_samples, samples_since
+from ...benchmarks.queries import (
+    benchmark_detail,
+    benchmark_row,
+    list_benchmarks,
+    measured_points,
+    newest_samples,
+    samples_since,
+)
 from ...benchmarks.records import BenchmarkDetail, BenchmarkFilter, BenchmarkRow, NumberedSample
 from ...benchmarks.reproducing import reproduction
 from ...benchmarks.shown import levels_shown, prefill_shown
@@ -41,6 +48,7 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
         "benchmarks/run.html",
         run=found,
         going=found,
+        measured=found.points + len(found.all_prefill),
         **_results(found),
         in_parts=False,
         baseline=_baseline(session, found),
@@ -55,20 +63,21 @@ def one(page: Page, session: Reading, benchmark_id: str) -> Response:
 
 
 @router.get("/now")
-def now(page: Page, session: Reading, benchmark_id: str, points: int = -1) -> Response:
+def now(page: Page, session: Reading, benchmark_id: str, measured: int = -1) -> Response:
     """How far it is, for a page that follows it, with what it came to when that is new. A run that ended is loaded anew.
 
-    Only when a point was measured that the page does not have is the whole run read.
+    Only when a point, of load or of prefill, was measured that the page does not have is the whole run read.
     """
     going = benchmark_row(session, benchmark_id)
     if not going.is_live:
         return Response(headers={"hx-refresh": "true"})
     latest = next(iter(newest_samples(session, benchmark_id, 1)), None)
     new: dict[str, Any] = {}
-    if going.points != points:
+    there = measured_points(session, going)
+    if there != measured:
         found = benchmark_detail(session, benchmark_id)
         new = {"run": found, **_results(found)}
-    return page.fragment("benchmarks/now.html", going=going, latest=latest, in_parts=True, **new)
+    return page.fragment("benchmarks/now.html", going=going, measured=there, latest=latest, in_parts=True, **new)
 
 
 @router.get("/samples")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -15,7 +16,7 @@ from building import add_job
 from built import ID, add_built
 from counting import count_queries
 from deployed import add_deployment
-from measured import HOME, HOST, add_benchmarks, add_evaluations, benchmark_header
+from measured import HOME, HOST, add_benchmarks, add_evaluations, benchmark_content, benchmark_header
 from populated import add_worker
 from sqlalchemy import select
 
@@ -171,10 +172,10 @@ def test_a_run_that_goes_on_is_followed(browser: BrowserMaker, database: Databas
     viewer = browser("viewer")
     text = text_of(viewer, f"/benchmarks/{RUN}")
     assert f'data-live="/benchmarks/{RUN}/live"' in text
-    assert f'hx-get="/benchmarks/{RUN}/now?points=6"' in text
-    assert "8 at once, repeat 1" in text_of(viewer, f"/benchmarks/{RUN}/now?points=6")
-    assert "run-results" not in text_of(viewer, f"/benchmarks/{RUN}/now?points=6")
-    more = viewer.get(f"/benchmarks/{RUN}/now?points=5")
+    assert f'hx-get="/benchmarks/{RUN}/now?measured=6"' in text
+    assert "8 at once, repeat 1" in text_of(viewer, f"/benchmarks/{RUN}/now?measured=6")
+    assert "run-results" not in text_of(viewer, f"/benchmarks/{RUN}/now?measured=6")
+    more = viewer.get(f"/benchmarks/{RUN}/now?measured=5")
     assert "hx-refresh" not in more.headers, "who types a note meanwhile keeps it"
     assert 'id="run-results" hx-swap-oob="true"' in more.text
     assert text_of(viewer, f"/benchmarks/{RUN}").count('id="run-results"') == 1
@@ -183,20 +184,36 @@ def test_a_run_that_goes_on_is_followed(browser: BrowserMaker, database: Databas
     assert samples["series"]["running"][-1] == 8
 
 
+def test_prefill_that_comes_is_shown_as_it_comes(browser: BrowserMaker, database: Database) -> None:
+    """It comes after all load: the number of points of load tells nothing of it."""
+    add_worker(database, HOST, HOME)
+    whole = benchmark_content(0, state="running")
+    with database.writing() as session:
+        record_benchmark(session, dataclasses.replace(whole, prefill=whole.prefill[:1]), HOST, HOME)
+    viewer = browser("viewer")
+    assert f'hx-get="/benchmarks/{RUN}/now?measured=13"' in text_of(viewer, f"/benchmarks/{RUN}")
+    assert "run-results" not in text_of(viewer, f"/benchmarks/{RUN}/now?measured=13")
+    with database.writing() as session:
+        record_benchmark(session, dataclasses.replace(whole, prefill=whole.prefill[:2]), HOST, HOME)
+    more = text_of(viewer, f"/benchmarks/{RUN}/now?measured=13")
+    assert 'id="run-results"' in more
+    assert "now?measured=14" in more
+
+
 def test_who_follows_a_run_has_only_what_is_new_read(browser: BrowserMaker, database: Database) -> None:
     add_worker(database, HOST, HOME)
     with database.writing() as session:
         add_benchmarks(session, state="running", part=0.5, samples=40)
         add_evaluations(session, state="running")
     viewer = browser("viewer")
-    viewer.get(f"/benchmarks/{RUN}/now?points=6")
-    for path in (f"/benchmarks/{RUN}/now?points=6", f"/benchmarks/{RUN}/samples", "/evaluations/e00000000000/now?scores=1"):
+    viewer.get(f"/benchmarks/{RUN}/now?measured=6")
+    for path in (f"/benchmarks/{RUN}/now?measured=6", f"/benchmarks/{RUN}/samples", "/evaluations/e00000000000/now?scores=1"):
         with count_queries(database) as seen:
             assert viewer.get(path).status_code == 200
         assert not any("benchmark_point" in each or ".record" in each for each in seen), path
         assert not any(re.search(r"(?<!\()\b(benchmark|evaluation)\.header\b", each) for each in seen), path
     with count_queries(database) as seen:
-        viewer.get(f"/benchmarks/{RUN}/now?points=5")
+        viewer.get(f"/benchmarks/{RUN}/now?measured=5")
     assert any("benchmark_point" in each for each in seen), "a point is new"
 
 
