@@ -61,7 +61,7 @@ def _operations() -> str:
 def _commands() -> str:
     parts = [
         "# Commands",
-        "Exit codes: 0 fine, 1 failed, 2 usage, 3 refused by the plan, 130 interrupted.",
+        "Exit codes: 0 fine, 1 failed, 2 usage, 3 refused by the plan, 4 undecided, 5 passed in part, 130 interrupted.",
         "Answers go to standard output, progress and logs to standard error. This page is written by `make docs`.",
     ]
     parts += _described("roundhouse", typer.main.get_command(app))

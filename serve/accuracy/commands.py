@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_evaluate_commands"]
 
-_FAILED, _UNDECIDED, _INTERRUPTED = 1, 2, 130
+_FAILED, _UNDECIDED, _INTERRUPTED = 1, 4, 130
+"""2 is a mistake of usage, and 3 a refused plan, whatever the command."""
 _FIRST = "run"
 
 evaluate = typer.Typer(
@@ -71,7 +72,7 @@ def run(
 ) -> None:
     """Ask an engine or an endpoint, and compare its answers with a base's.
 
-    Answers are kept in the home's history as they come. Exit code 1: the gate failed; 2: there is a base, and the gate could
+    Answers are kept in the home's history as they come. Exit code 1: the gate failed; 4: there is a base, and the gate could
     not be measured; 130: it was stopped.
     """
     require_extra("serve")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_reading_commands"]
 
-_EXIT_CODES = {"passed": 0, "regressed": 1, "failures": 1, "undecided": 2, "passed in part": 3}
+_EXIT_CODES = {"passed": 0, "regressed": 1, "failures": 1, "undecided": 4, "passed in part": 5}
+"""2 is a mistake of usage, and 3 a refused plan, whatever the command."""
 
 
 def add_reading_commands(group: typer.Typer) -> None:
@@ -91,7 +92,7 @@ def check_run(
 ) -> None:
     """Fail when a run is worse than its baseline and its repeats support that.
 
-    Exit code 1: a regression, or more failed requests; 2: so few repeats could not show a regression if there were one; 3: of
+    Exit code 1: a regression, or more failed requests; 4: so few repeats could not show a regression if there were one; 5: of
     some quantities only: the others have passed.
     """
     from roundhouse.build.extras import require_extra
