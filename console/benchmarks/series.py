@@ -21,14 +21,8 @@ def serving_of(header: BenchmarkHeader) -> dict[str, Any]:
 
 
 def hardware_of(header: BenchmarkHeader) -> str:
-    """The device's name; of an endpoint elsewhere, who serves it, or its address."""
-    environment, subject = header.environment, header.subject
-    if environment.gpus:
-        first, count = environment.gpus[0], len(environment.gpus)
-        return first if count == 1 else f"{count}×{first}"
-    if environment.hardware is not None:
-        return environment.hardware.name
-    return subject.server or subject.url or "unknown"
+    """What it ran on, as the command line says it; of an endpoint of which nothing is known, its address."""
+    return header.ran_on or header.subject.url or "unknown"
 
 
 def series_of(header: BenchmarkHeader) -> str:

@@ -90,7 +90,7 @@ def import_files(home: Home, files: Sequence[Path], *, server: str | None = None
 
 
 def _sought(run: Benchmark) -> str:
-    subject, hardware = run.header.subject, run.header.environment.hardware
+    subject = run.header.subject
     words = (run.id, subject.name, subject.model, subject.engine_id, subject.server, subject.url)
     about = (run.header.workload.name, run.header.workload.words, run.header.workload.key, run.header.driver)
-    return " ".join(str(each) for each in (*words, *about, hardware and hardware.name) if each).lower()
+    return " ".join(str(each) for each in (*words, *about, run.header.ran_on) if each).lower()

@@ -50,9 +50,15 @@ class BenchmarkHeader(Record):
 
     @property
     def ran_on(self) -> str | None:
-        """What it ran on in words: the device, else what was said of the server; None where neither is known."""
-        hardware = self.environment.hardware
-        return hardware.name if hardware else self.subject.server
+        """What it ran on in words, the same for every list, chart and series: None where nothing is known.
+
+        The device, with how many of them the recipe takes where that is more than one; of a server of which nobody knows it
+        what was said of it, else which GPUs the machine has: it lists all of them, so how many were used is not said.
+        """
+        hardware, devices = self.environment.hardware, self.subject.devices
+        if hardware is not None:
+            return f"{devices}×{hardware.name}" if hardware.kind == "cuda" and (devices or 1) > 1 else hardware.name
+        return self.subject.server or ", ".join(dict.fromkeys(self.environment.gpus)) or None
 
 
 class Benchmark(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -12,6 +13,10 @@ from ..history.record import Record
 
 __all__ = ["Environment", "Subject"]
 
+_PARALLEL = ("tensor_parallel", "pipeline_parallel")
+"""Keys of a recipe: one that is not written down is 1."""
+_MOST_DEVICES = 2**16
+"""Nobody has as many; a recipe of elsewhere may say anything."""
 _PARTS = ("recipe", "plan", "versions")
 """Objects within a manifest."""
 _TEXTS = ("name", "model", "target", "role", "weights", "kv_cache", "guard")
@@ -59,6 +64,13 @@ class Subject(Record):
         recipe: dict[str, Any] = (self.manifest or {}).get("recipe", {})
         return recipe
 
+    @property
+    def devices(self) -> int | None:
+        """GPUs that an engine takes, by the parallelism of its recipe; None where that does not say."""
+        told = [self.recipe.get(key) for key in _PARALLEL]
+        counts = [each for each in told if isinstance(each, int) and 0 < each < _MOST_DEVICES]
+        return math.prod(counts) if counts else None
+
 
 class Environment(Record):
     """Where it was measured."""
@@ -68,6 +80,7 @@ class Environment(Record):
     hardware: Hardware | None
     """Of what was measured: the GPU where an engine's target needs one, else the CPU. None where nobody knows a server's."""
     gpus: tuple[str, ...] = ()
+    """Names of all GPUs of the machine, used or not, where they could be asked."""
     driver: str | None = None
     """NVIDIA's, where there is one."""
     versions: dict[str, str]

@@ -242,7 +242,7 @@ def test_a_series_is_what_can_be_compared_over_time() -> None:
     hardware = first.environment.hardware
     assert hardware is not None
     slower = first.environment.model_copy(update={"hardware": hardware.model_copy(update={"cores": 2})})
-    gpus = first.environment.model_copy(update={"gpus": ("H200", "H200")})
+    on_a_gpu = first.environment.model_copy(update={"hardware": hardware.model_copy(update={"name": "H200", "kind": "cuda"})})
     set_otherwise: tuple[dict[str, object], ...] = (
         {"kernels": "torch"},
         {"prefix_reuse": False},
@@ -257,7 +257,7 @@ def test_a_series_is_what_can_be_compared_over_time() -> None:
             benchmark_header(0, driver="loop"),
             benchmark_header(0, workload=Workload(output_tokens=65)),
             benchmark_header(0, environment=slower),
-            benchmark_header(0, environment=gpus),
+            benchmark_header(0, environment=on_a_gpu),
             benchmark_header(0, subject=unguarded),
             *(
                 benchmark_header(0, subject=first.subject.model_copy(update={"settings": {"guard": "tags", **each}}))
@@ -266,4 +266,18 @@ def test_a_series_is_what_can_be_compared_over_time() -> None:
         )
     }
     assert len(others) == 10
-    assert hardware_of(benchmark_header(0, environment=gpus)) == "2×H200"
+
+
+def test_gpus_that_a_machine_has_are_not_what_a_run_ran_on() -> None:
+    """NVML lists all of them: an engine that runs on the CPU, or on one of eight, stays in its series when it is installed."""
+    first = benchmark_header(0)
+    with_nvml = first.environment.model_copy(update={"gpus": ("H200",) * 8})
+    assert series_of(benchmark_header(0, environment=with_nvml)) == series_of(first)
+    assert hardware_of(benchmark_header(0, environment=with_nvml)) == hardware_of(first) == first.ran_on
+    endpoint = Subject(kind="endpoint", name="m", model="m", url="http://there/v1")
+    unknown = first.environment.model_copy(update={"hardware": None})
+    assert hardware_of(benchmark_header(0, environment=unknown, subject=endpoint)) == "http://there/v1"
+    unknown = unknown.model_copy(update={"gpus": ("H200",) * 8})
+    assert hardware_of(benchmark_header(0, environment=unknown, subject=endpoint)) == "H200", "how many is not known"
+    told = endpoint.model_copy(update={"server": "vLLM on 2×H200"})
+    assert hardware_of(benchmark_header(0, environment=unknown, subject=told)) == "vLLM on 2×H200"

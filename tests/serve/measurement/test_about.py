@@ -29,3 +29,16 @@ def test_a_manifest_of_something_else_is_refused(fields: dict[str, Any], says: s
 def test_what_is_not_told_is_empty() -> None:
     assert Subject(kind="endpoint", name="x", model="x").recipe == {}
     assert Subject(kind="engine", name="x", model="x", manifest={}, settings={"kv": None}).recipe == {}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "devices"),
+    [
+        ({"tensor_parallel": 4, "pipeline_parallel": 2}, 8),
+        ({"tensor_parallel": 2}, 2),
+        ({"weights": "bf16"}, None),
+        ({"tensor_parallel": "4", "pipeline_parallel": 10**400}, None),
+    ],
+)
+def test_devices_are_what_the_recipe_spreads_over(recipe: dict[str, Any], devices: int | None) -> None:
+    assert Subject(kind="engine", name="x", model="x", manifest={"recipe": recipe}).devices == devices
