@@ -1,37 +1,20 @@
-"""Repeats summed up to levels as columns have them, and a run to the numbers by which lists sort it."""
+"""Repeats summed up to levels as columns have them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from roundhouse.serve.benchmark.points import Point, PrefillPoint
-from roundhouse.serve.benchmark.statistics import Level, Spread, levels_of, prefill_levels_of
+from roundhouse.serve.benchmark.points import Point
+from roundhouse.serve.benchmark.statistics import Level, Spread, levels_of
 
 from .records import LevelRow
 
-__all__ = ["level_rows", "summary_of"]
+__all__ = ["level_rows"]
 
 
 def level_rows(points: Iterable[Point]) -> tuple[LevelRow, ...]:
     """All repeats at each concurrency, by concurrency."""
     return tuple(_row(level) for level in levels_of(points))
-
-
-def summary_of(levels: Sequence[LevelRow], prefill: Sequence[PrefillPoint]) -> dict[str, Any]:
-    """What a run's row says of its levels and of its prefill, by column."""
-    most = max(levels, key=lambda level: level.output_tokens_per_s, default=None)
-    alone = next((level for level in levels if level.concurrency == 1), None)
-    return {
-        "tokens_per_s_most": most and most.output_tokens_per_s,
-        "concurrency_most": most and most.concurrency,
-        "tokens_per_s_alone": alone and alone.output_tokens_per_s,
-        "prefill_tokens_per_s": max(
-            (level.tokens_per_s.median for level in prefill_levels_of(prefill) if level.tokens_per_s), default=None
-        ),
-        "failed": sum(level.failed for level in levels) + sum(point.failures for point in prefill),
-        "noisy": sum(level.noisy for level in levels),
-    }
 
 
 def _row(level: Level) -> LevelRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.orm import Session
 from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
 from roundhouse.serve.benchmark.points import Point
+from roundhouse.serve.benchmark.statistics import summary_of
 
 from ..database.base import utc_now
 from ..database.upserts import insert_missing
@@ -21,7 +23,7 @@ from ..models import BenchmarkLevel, BenchmarkPoint, BenchmarkPrefill, Benchmark
 from ..worker.wire import plain_text, plain_value
 from .content import BenchmarkContent, read_content
 from .files import keep_files
-from .levels import level_rows, summary_of
+from .levels import level_rows
 from .series import hardware_of, searched_text, series_of, serving_of
 from .silence import may_record
 
@@ -75,7 +77,8 @@ def record_benchmark(session: Session, content: BenchmarkContent, host: str, hom
     session.execute(delete(BenchmarkLevel).where(BenchmarkLevel.benchmark_id == row.id))
     insert_missing(session, BenchmarkLevel, [{"benchmark_id": row.id, **level.model_dump()} for level in levels])
     keep_files(session, row.id, content.files)
-    changed = _facts(content) | summary_of(levels, content.prefill) | {"recorded_at": utc_now(), "host": host, "home": home}
+    summary = asdict(summary_of(_once_each(content.points), content.prefill))
+    changed = _facts(content) | summary | {"recorded_at": utc_now(), "host": host, "home": home}
     if job_id is not None:
         changed["job_id"] = job_id
     for name, value in changed.items():

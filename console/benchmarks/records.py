@@ -111,9 +111,9 @@ class BenchmarkRow(_Record):
     """The most of its prompt lengths."""
     points: int
     failed: int
-    """Requests, of all points."""
+    """Requests, of all points, those of prefill too."""
     noisy: int
-    """Points that were disturbed."""
+    """Points that were disturbed, those of prefill too."""
     began_at: datetime
     ended_at: datetime | None
     """None while it runs, and where it was interrupted."""

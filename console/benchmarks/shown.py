@@ -115,6 +115,8 @@ class PrefillShown:
     """Seconds."""
     failed: int
     noisy: int
+    other_cores_most: float | None
+    """Of all repeats."""
 
 
 def levels_shown(points: Iterable[Point]) -> tuple[LevelShown, ...]:
@@ -234,4 +236,5 @@ def _prefill(length: int, points: Sequence[PrefillPoint]) -> PrefillShown:
         ttft_p50=_median_of(None if point.ttft is None else point.ttft.p50 for point in points),
         failed=sum(point.failures for point in points),
         noisy=sum(point.noisy for point in points),
+        other_cores_most=max((point.other_cores for point in points if point.other_cores is not None), default=None),
     )

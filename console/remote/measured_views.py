@@ -35,13 +35,17 @@ def benchmarks_table(runs: Iterable[BenchmarkRow]) -> Table:
 
 def benchmark_view(run: BenchmarkDetail) -> RenderableType:
     """One run, with a row for each concurrency."""
+    measured = len(run.all_points) + len(run.all_prefill)
     facts = facts_of(
         [
             ("run", f"{run.id}  {run.name}"),
             ("state", run.state if run.problem is None else f"{run.state}: {run.problem}"),
             ("measured", f"{time_text(run.began_at)} with {run.driver}, {run.workload}"),
             ("hardware", f"{run.hardware}, {run.host}" if run.host else run.hardware),
-            ("noisy", f"{run.noisy} of {run.points} points were disturbed" if run.noisy else None),
+            (
+                "noisy",
+                f"{run.noisy} of {len(run.all_points) + len(run.all_prefill)} points were disturbed" if run.noisy else None,
+            ),
             ("failed", f"{run.failed:,} requests" if run.failed else None),
             ("prefill", None if run.prefill_tokens_per_s is None else f"{_rate(run.prefill_tokens_per_s)} tokens/s"),
             ("again", run.header.command),

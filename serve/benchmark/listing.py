@@ -10,7 +10,7 @@ from roundhouse.build.home import Home
 
 from ..history import RecordState, read_header
 from .records import Benchmark, BenchmarkHeader
-from .statistics import levels_of
+from .statistics import summary_of
 from .store import BenchmarkStore
 
 __all__ = ["about_run", "brief", "chosen", "import_files"]
@@ -30,8 +30,7 @@ def chosen(runs: Iterable[Benchmark], words: Sequence[str] = (), state: RecordSt
 def brief(run: Benchmark) -> dict[str, Any]:
     """A run in a list's JSON."""
     header = run.header
-    levels = levels_of(run.points)
-    most = max(levels, key=lambda level: level.output_tokens_per_s.median, default=None)
+    summary = summary_of(run.points, run.prefill)
     return {
         "id": run.id,
         "state": run.state,
@@ -44,9 +43,10 @@ def brief(run: Benchmark) -> dict[str, Any]:
         "workload": header.workload.words,
         "workload_key": header.workload.key,
         "hardware": header.ran_on,
-        "output_tokens_per_s": most and most.output_tokens_per_s.median,
-        "concurrency": most and most.concurrency,
-        "failed": sum(level.failed for level in levels),
+        "output_tokens_per_s": summary.tokens_per_s_most,
+        "concurrency": summary.concurrency_most,
+        "failed": summary.failed,
+        "noisy": summary.noisy,
         "points": len(run.points),
         "prefill_points": len(run.prefill),
     }

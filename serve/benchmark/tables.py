@@ -15,7 +15,7 @@ from .comparing import ComparedRun, Comparison
 from .judging import words_of
 from .labels import settings_words
 from .records import Benchmark
-from .statistics import QUANTITIES, Level, PrefillLevel, Ratio, Spread, levels_of, prefill_levels_of
+from .statistics import QUANTITIES, Level, PrefillLevel, Ratio, Spread, levels_of, prefill_levels_of, summary_of
 
 __all__ = ["check_view", "comparison_view", "run_view", "runs_table"]
 
@@ -36,9 +36,7 @@ def runs_table(runs: Iterable[Benchmark]) -> Table:
         fold="hardware",
     )
     for run in runs:
-        levels = levels_of(run.points)
-        most = max(levels, key=lambda level: level.output_tokens_per_s.median, default=None)
-        alone = next((level for level in levels if level.concurrency == 1), None)
+        summary = summary_of(run.points, run.prefill)
         table.add_row(
             run.id,
             f"{run.header.began_at:%Y-%m-%d %H:%M}",
@@ -46,10 +44,10 @@ def runs_table(runs: Iterable[Benchmark]) -> Table:
             Text(run.header.subject.name),
             Text(run.header.workload.words),
             Text(run.header.ran_on or _NOT_KNOWN),
-            _MISSING if most is None else f"{most.output_tokens_per_s.median:,.1f}",
-            _MISSING if most is None else str(most.concurrency),
-            _MISSING if alone is None else f"{alone.output_tokens_per_s.median:,.1f}",
-            str(sum(level.failed for level in levels)),
+            _rate_text(summary.tokens_per_s_most),
+            _MISSING if summary.concurrency_most is None else str(summary.concurrency_most),
+            _rate_text(summary.tokens_per_s_alone),
+            str(summary.failed),
         )
     return table
 

@@ -4,6 +4,7 @@ from .levels import Level, PrefillLevel, Spread, levels_of, prefill_levels_of
 from .permutation import Stratum, Tested, holm, is_worse, least_possible_p
 from .quantities import COMPARED, QUANTITIES, Quantity, QuantityName
 from .ratios import Ratio, paired_ratio_intervals, ratio_interval, ratio_intervals
+from .summary import RunSummary, summary_of
 
 __all__ = [
     "COMPARED",
@@ -13,6 +14,7 @@ __all__ = [
     "Quantity",
     "QuantityName",
     "Ratio",
+    "RunSummary",
     "Spread",
     "Stratum",
     "Tested",
@@ -24,4 +26,5 @@ __all__ = [
     "prefill_levels_of",
     "ratio_interval",
     "ratio_intervals",
+    "summary_of",
 ]

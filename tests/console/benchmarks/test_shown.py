@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from measured import benchmark_content
 
-from roundhouse.console.benchmarks.levels import summary_of
 from roundhouse.console.benchmarks.shown import levels_shown, prefill_shown
 from roundhouse.console.web.benchmark_charts import run_charts
 from roundhouse.serve.benchmark.points import GpuUse, Point
+from roundhouse.serve.benchmark.statistics import summary_of
 
 
 def points(**changes: object) -> list[Point]:
@@ -90,7 +90,7 @@ def test_a_prompt_length_that_nobody_answered_is_shown_with_what_failed() -> Non
         assert (shown.tokens_per_s, shown.least, shown.most, shown.ttft_p50) == (None, None, None, None)
         assert shown.failed == 3 * shown.repeats
     assert "prefill" not in {chart.id for chart in run_charts((), prefill_shown(unanswered))}
-    assert summary_of((), unanswered)["prefill_tokens_per_s"] is None
+    assert summary_of((), unanswered).prefill_tokens_per_s is None
 
 
 def test_prefill_is_by_prompt_length() -> None:

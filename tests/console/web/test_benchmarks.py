@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -145,6 +146,19 @@ def test_noise_is_marked_and_explained(browser: BrowserMaker, measured: Database
     text = text_of(browser("viewer"), f"/benchmarks/{noisy}")
     assert "disturbed: other processes kept up to 0.400 cores busy" in text
     assert "curve-hollow" in text
+
+
+def test_noise_while_prefill_was_measured_counts(browser: BrowserMaker, database: Database) -> None:
+    content = benchmark_content(0)
+    points = tuple(each.model_copy(update={"other_cores": 0.0}) for each in content.points)
+    first, *others = (each.model_copy(update={"other_cores": 0.0}) for each in content.prefill)
+    prefill = (first.model_copy(update={"other_cores": 0.6}), *others)
+    with database.writing() as session:
+        record_benchmark(session, replace(content, points=points, prefill=prefill), "here", "/home")
+        run = content.header.id
+        assert session.scalars(select(BenchmarkRun.noisy)).one() == 1
+    text = text_of(browser("viewer"), f"/benchmarks/{run}")
+    assert f"1 of {len(points) + len(prefill)} points was disturbed: other processes kept up to 0.600 cores busy" in text
 
 
 @pytest.mark.parametrize(

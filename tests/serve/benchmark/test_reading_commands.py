@@ -66,6 +66,14 @@ def test_runs_are_listed_and_found_by_words_and_state(home: Path) -> None:
     assert "1 older ones are not shown" in bench("list", "--limit", "1", home=home)
 
 
+def test_a_list_counts_what_failed_and_was_disturbed_while_prefill_was_measured(tmp_path: Path) -> None:
+    lost = made_prefill().model_copy(update={"failed": {"timeout": 7}, "other_cores": 0.9})
+    stored(tmp_path, made_benchmark(id_=OLD, prefill=[lost]))
+    (run,) = answer("list", home=tmp_path)["runs"]
+    assert (run["failed"], run["noisy"]) == (7, 1)
+    assert re.search(r" 7 *$", bench("list", home=tmp_path), re.MULTILINE)
+
+
 def test_damaged_runs_are_named(home: Path) -> None:
     (home / "benchmarks" / NEW / "header.json").write_text("{}")
     found = answer("list", home=home)
