@@ -44,7 +44,7 @@ def benchmark_view(run: BenchmarkDetail) -> RenderableType:
             ("hardware", f"{run.hardware}, {run.host}" if run.host else run.hardware),
             (
                 "noisy",
-                f"{run.noisy} of {len(run.all_points) + len(run.all_prefill)} points were disturbed" if run.noisy else None,
+                f"{run.noisy} of {measured} points were disturbed" if run.noisy else None,
             ),
             ("failed", f"{run.failed:,} requests" if run.failed else None),
             ("prefill", None if run.prefill_tokens_per_s is None else f"{_rate(run.prefill_tokens_per_s)} tokens/s"),

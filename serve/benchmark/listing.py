@@ -63,7 +63,7 @@ def about_run(folder: Path) -> str:
 
 
 def import_files(home: Home, files: Sequence[Path], *, server: str | None = None, model: str | None = None) -> list[Benchmark]:
-    """Take files into a home: our own exports, and results of other tools.
+    """Take files into a home: our own exports, and results of other tools. All are read and checked before any is written.
 
     Args:
         home: where to.
@@ -72,21 +72,21 @@ def import_files(home: Home, files: Sequence[Path], *, server: str | None = None
         model: what the model is, where they do not say.
 
     Raises:
-        UsageError: a file is nothing that can be imported.
+        UsageError: a file is nothing that can be imported; then nothing is.
         ServeError: it cannot be written.
     """
-    from .exporting import is_export, store_runs
+    from .exporting import checked_runs, is_export, store_runs
 
-    store, taken = BenchmarkStore(home), []
-    for path in files:
-        if is_export(path):
-            taken += store_runs(store, path)
-    others = [path for path in files if not is_export(path)]
-    if others:
-        from .importing import import_results
+    store = BenchmarkStore(home)
+    exports = [path for path in files if is_export(path)]
+    others = [path for path in files if path not in exports]
+    runs = checked_runs(store, exports)
+    if not others:
+        return store_runs(store, runs)
+    from .importing import checked_results, store_results
 
-        taken += import_results(home, others, server=server, model=model)
-    return taken
+    results = checked_results(home, others, server=server, model=model, beside=runs)
+    return store_runs(store, runs) + store_results(home, results)
 
 
 def _sought(run: Benchmark) -> str:

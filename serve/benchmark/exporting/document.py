@@ -14,7 +14,7 @@ from roundhouse.errors import UsageError
 from ..records import Benchmark
 from ..store import POINTS, PREFILL, BenchmarkStore
 
-__all__ = ["is_export", "json_of", "read_export", "store_runs"]
+__all__ = ["checked_runs", "is_export", "json_of", "read_export", "store_runs"]
 
 _SCHEMA: Literal["roundhouse.benchmarks/1"] = "roundhouse.benchmarks/1"
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -47,7 +47,7 @@ def read_export(path: Path) -> list[Benchmark]:
     """The runs of a file.
 
     Raises:
-        UsageError: it cannot be read, or is not what `bench export --format json` writes.
+        UsageError: it cannot be read, is not what `bench export --format json` writes, or holds no runs.
     """
     try:
         document = _Document.model_validate_json(path.read_bytes())
@@ -60,6 +60,8 @@ def read_export(path: Path) -> list[Benchmark]:
             f"{path} is not a file of {_SCHEMA}: {where}: {first['msg']}",
             hint="`roundhouse bench export RUN --format json` writes one.",
         ) from None
+    if not document.runs:
+        raise UsageError(f"{path} holds no runs", hint="Export at least one: `roundhouse bench export RUN --format json`.")
     for run in document.runs:
         if not _ID.fullmatch(run.id):
             raise UsageError(f"{path}: {run.id!r} is not the id of a run")
@@ -68,23 +70,37 @@ def read_export(path: Path) -> list[Benchmark]:
     return list(document.runs)
 
 
-def store_runs(store: BenchmarkStore, path: Path) -> list[Benchmark]:
-    """Take the runs of a file into a home. Raw files and live samples are not in it.
+def checked_runs(store: BenchmarkStore, paths: Sequence[Path]) -> list[Benchmark]:
+    """The runs of files as they would be taken into a home: nothing is written yet.
 
     Raises:
-        UsageError: the file is none, or a run is there already; then none of them is taken.
+        UsageError: a file is none, two hold the same run, or a run is there already.
+    """
+    runs: dict[str, Benchmark] = {}
+    of: dict[str, Path] = {}
+    for path in paths:
+        for run in read_export(path):
+            if run.id in of:
+                raise UsageError(f"run {run.id} is in {of[run.id]} and in {path}", hint="Name one of them.")
+            header = run.header.model_copy(update={"imported_from": run.header.imported_from or path.name})
+            runs[run.id], of[run.id] = run.model_copy(update={"header": header}), path
+    there = {folder.name for folder in store.records}
+    if already := [id_ for id_ in runs if id_ in there]:
+        raise UsageError(f"already in this home: {', '.join(already)}", hint="Remove them first, or leave them as they are.")
+    return list(runs.values())
+
+
+def store_runs(store: BenchmarkStore, runs: Sequence[Benchmark]) -> list[Benchmark]:
+    """Take checked runs into a home. Raw files and live samples are not among what was exported.
+
+    Raises:
         ServeError: it cannot be written.
     """
-    runs = read_export(path)
-    there = {folder.name for folder in store.records}
-    if already := [run.id for run in runs if run.id in there]:
-        raise UsageError(f"already in this home: {', '.join(already)}", hint="Remove them first, or leave them as they are.")
-    return [_store(store, run, path.name) for run in runs]
+    return [_store(store, run) for run in runs]
 
 
-def _store(store: BenchmarkStore, run: Benchmark, file: str) -> Benchmark:
-    header = run.header.model_copy(update={"imported_from": run.header.imported_from or file})
-    writer = store.begin(header)
+def _store(store: BenchmarkStore, run: Benchmark) -> Benchmark:
+    writer = store.begin(run.header)
     try:
         writer.add(POINTS, *run.points)
         writer.add(PREFILL, *run.prefill)
@@ -93,4 +109,4 @@ def _store(store: BenchmarkStore, run: Benchmark, file: str) -> Benchmark:
             writer.end(run.state, run.problem, at=run.ended_at)
     finally:
         writer.close()
-    return store.open(header.id)
+    return store.open(run.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,7 +22,15 @@ from .from_aiperf import SUMMARY, is_aiperf, read_aiperf
 from .from_vllm import is_vllm, read_vllm
 from .result import Result
 
-__all__ = ["import_results", "read_results"]
+__all__ = ["CheckedResult", "checked_results", "import_results", "read_results", "store_results"]
+
+
+@dataclass(frozen=True)
+class CheckedResult:
+    """A run that can be written down, and what each of its points was read from, in their order."""
+
+    run: Benchmark
+    results: tuple[Result, ...]
 
 
 def read_results(paths: Sequence[Path], *, server: str | None = None, model: str | None = None) -> list[Benchmark]:
@@ -53,15 +62,44 @@ def import_results(
         UsageError: also when a file was imported before.
         ServeError: it cannot be written.
     """
+    return store_results(home, checked_results(home, paths, server=server, model=model))
+
+
+def checked_results(
+    home: Home, paths: Sequence[Path], *, server: str | None = None, model: str | None = None, beside: Sequence[Benchmark] = ()
+) -> list[CheckedResult]:
+    """Results as they would be imported: nothing is written yet.
+
+    Args:
+        home: where to.
+        paths: as of :func:`read_results`; likewise the next two.
+        server: what served.
+        model: what the model is.
+        beside: runs that are taken in at the same time.
+
+    Raises:
+        UsageError: also when a file was imported before.
+    """
     groups = _groups(paths)
-    store = BenchmarkStore(home)
-    _refuse_known(store, groups)
-    written = []
-    for group in groups:
-        run = _benchmark(group, server, model)
+    known = _imported(BenchmarkStore(home))
+    for run in beside:
+        known |= dict.fromkeys(run.header.imported_sha256, run.id)
+    _refuse_known(known, groups)
+    return [CheckedResult(_benchmark(group, server, model), tuple(group)) for group in groups]
+
+
+def store_results(home: Home, checked: Sequence[CheckedResult]) -> list[Benchmark]:
+    """Write checked results down, with copies of the files that they came from.
+
+    Raises:
+        ServeError: it cannot be written.
+    """
+    store, written = BenchmarkStore(home), []
+    for each in checked:
+        run = each.run
         with store.begin(run.header) as record:
             record.add(POINTS, *run.points)
-            for result, point in zip(group, run.points, strict=True):
+            for result, point in zip(each.results, run.points, strict=True):
                 for path in result.files:
                     record.raw.keep(f"c{point.concurrency}-r{point.repeat}/{path.name}", path)
             record.end("finished", at=run.ended_at)
@@ -113,8 +151,7 @@ def _result(document: Document, sha256: str) -> Result:
     )
 
 
-def _refuse_known(store: BenchmarkStore, groups: Sequence[Sequence[Result]]) -> None:
-    known = _imported(store)
+def _refuse_known(known: dict[str, str], groups: Sequence[Sequence[Result]]) -> None:
     for group in groups:
         for result in group:
             if result.sha256 in known:

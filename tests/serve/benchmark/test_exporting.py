@@ -17,7 +17,7 @@ from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
 from roundhouse.errors import SetupError, UsageError
 from roundhouse.serve.benchmark import points, records
-from roundhouse.serve.benchmark.exporting import export, is_export, read_export, store_runs
+from roundhouse.serve.benchmark.exporting import checked_runs, export, is_export, read_export, store_runs
 from roundhouse.serve.benchmark.exporting.columns import COLUMNS
 from roundhouse.serve.benchmark.points import EngineCounts, GpuUse
 from roundhouse.serve.benchmark.store import BenchmarkStore
@@ -70,11 +70,11 @@ def test_imported_runs_stand_in_the_history_as_they_were(tmp_path: Path) -> None
     path = tmp_path / "runs.json"
     path.write_bytes(export([run, running], "json"))
     store = stored(tmp_path / "home")
-    first, second = store_runs(store, path)
+    first, second = store_runs(store, checked_runs(store, [path]))
     assert first == run.model_copy(update={"header": run.header.model_copy(update={"imported_from": "runs.json"})})
     assert second.state == "interrupted"
     with pytest.raises(UsageError, match="already in this home: aaaaaaaaaaaa, bbbbbbbbbbbb"):
-        store_runs(store, path)
+        checked_runs(store, [path])
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ def test_imported_runs_stand_in_the_history_as_they_were(tmp_path: Path) -> None
         ("{}", "runs: Field required"),
         ("nothing", "Invalid JSON"),
         ('{"schema": "roundhouse.benchmarks/2", "runs": []}', "schema: Input should be"),
+        ('{"schema": "roundhouse.benchmarks/1", "runs": []}', "holds no runs"),
     ],
 )
 def test_what_is_no_export_is_refused(tmp_path: Path, content: str, words: str) -> None:
@@ -100,7 +101,7 @@ def test_a_file_with_a_run_twice_is_refused_before_anything_is_written(tmp_path:
     path.write_bytes(export([made_benchmark(), made_benchmark(id_="b" * 12), made_benchmark()], "json"))
     store = BenchmarkStore(Home(tmp_path / "home"))
     with pytest.raises(UsageError, match="a run is there twice"):
-        store_runs(store, path)
+        checked_runs(store, [path])
     assert list(store) == []
 
 
@@ -108,7 +109,7 @@ def test_an_id_that_is_a_path_gets_nowhere(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(export([made_benchmark(id_="../../evil")], "json"))
     with pytest.raises(UsageError, match="is not the id of a run"):
-        store_runs(BenchmarkStore(Home(tmp_path / "home")), path)
+        checked_runs(BenchmarkStore(Home(tmp_path / "home")), [path])
     assert list(tmp_path.iterdir()) == [path]
 
 

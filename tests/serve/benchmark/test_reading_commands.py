@@ -177,6 +177,22 @@ def test_what_is_exported_is_imported_elsewhere(home: Path, tmp_path: Path) -> N
     assert {run["imported_from"] for run in answer("list", home=tmp_path / "other")["runs"]} == {"runs.json"}
 
 
+def test_of_several_files_all_are_imported_or_none(home: Path, tmp_path: Path) -> None:
+    good, bad, other = (tmp_path / name for name in ("good.json", "bad.json", "other"))
+    bench("export", OLD, "-o", str(good), home=home)
+    empty = '{"schema": "roundhouse.benchmarks/1", "runs": []}'
+    for content, says in ((good.read_text()[:-9], "bad.json is not a file"), (empty, "holds no runs"), ("{}", "is no result")):
+        bad.write_text(content)
+        with pytest.raises(UsageError, match=says):
+            bench("import", str(good), str(bad), home=other)
+    bad.write_text(good.read_text())
+    with pytest.raises(UsageError, match=f"run {OLD} is in .*good.json and in .*bad.json"):
+        bench("import", str(good), str(bad), home=other)
+    assert answer("list", home=other) == {"runs": [], "damaged": []}
+    bench("export", NEW, "-o", str(bad), home=home)
+    assert [run["id"] for run in answer("import", str(good), str(bad), home=other)] == [OLD, NEW]
+
+
 def test_tables_go_to_standard_output(home: Path) -> None:
     lines = bench("export", OLD, "--format", "csv", home=home).splitlines()
     assert len(lines) == 1 + 6 + 6
