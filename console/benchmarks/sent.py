@@ -2,59 +2,45 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict
 
 from roundhouse.errors import RoundhouseError, UsageError
 from roundhouse.serve.benchmark.exporting import is_export, read_export
 from roundhouse.serve.benchmark.importing import read_results
 from roundhouse.serve.benchmark.records import Benchmark
-from roundhouse.serve.history.raw import MOST_FILE_BYTES
 
-from ..worker.wire import plain_text
 from .content import BenchmarkContent
+from .sent_files import FileKeeper, KeptFiles, SentFile
 
-__all__ = ["MOST_BYTES", "SentFile", "read_sent"]
+__all__ = ["MOST_BYTES", "SentContent", "read_sent"]
 
 MOST_BYTES = 16 * 2**20
 """Of all files that are sent at once."""
 _MOST_RUNS = 100
-_LONGEST_NAME = 100
 _REQUESTS, _BESIDE = ".jsonl", "profile_export.jsonl"
 """aiperf's single requests, and how they are called where its results look for them."""
+_NOTHING = KeptFiles()
 
 
-class SentFile(BaseModel):
-    """A file of results, as it came."""
+@dataclass(frozen=True)
+class SentContent(BenchmarkContent):
+    """A run that was read from files."""
 
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    content: bytes
-
-    @property
-    def called(self) -> str:
-        """Its name, without folders and what no page could show."""
-        return plain_text(Path(self.name).name)[-_LONGEST_NAME:] or "results.json"
-
-    @property
-    def sha256(self) -> str:
-        """By which runs tell that they were read from it."""
-        return hashlib.sha256(self.content).hexdigest()
+    too_large: tuple[str, ...] = ()
+    """Names of those that are too large to be kept with it."""
 
 
-def read_sent(files: Sequence[SentFile], *, server: str | None = None, model: str | None = None) -> list[BenchmarkContent]:
+def read_sent(files: Sequence[SentFile], *, server: str | None = None, model: str | None = None) -> list[SentContent]:
     """The runs in files: of aiperf, of vLLM's serve benchmark, or of ``bench export``. Reads no database.
 
     Results of the same, at several concurrencies or several times, are one run. aiperf's single requests
-    (``profile_export.jsonl``) come with the one result that they belong to.
+    (``profile_export.jsonl``) come with the one result that they belong to. Files of other tools are kept with the first run
+    that was read from them; of our own exports nothing is, because what is written down of a run is all that they hold.
 
     Args:
         files: as they came.
@@ -79,7 +65,7 @@ def read_sent(files: Sequence[SentFile], *, server: str | None = None, model: st
     if not 0 < len(runs) <= _MOST_RUNS:
         raise UsageError(f"the {_files(files)} {len(runs)} runs; 1 to {_MOST_RUNS} are taken at once")
     counted = Counter(run.header.id for run in runs)
-    if twice := [id_ for id_, count in counted.items() if count > 1]:
+    if twice := [id_ for id_, times in counted.items() if times > 1]:
         raise UsageError(f"run {twice[0]} is there twice", hint="Send it once.")
     return runs
 
@@ -90,7 +76,7 @@ def _files(files: Sequence[SentFile]) -> str:
 
 def _read(
     folder: Path, results: Sequence[SentFile], requests: Sequence[SentFile], server: str | None, model: str | None
-) -> list[BenchmarkContent]:
+) -> list[SentContent]:
     paths: dict[Path, SentFile] = {}
     for number, file in enumerate(results):
         path = folder / str(number) / "results.json"  # whatever name it came with
@@ -100,12 +86,13 @@ def _read(
         for each in requests:
             path.with_name(_BESIDE).write_bytes(each.content)
     exports = {path: file for path, file in paths.items() if is_export(path)}
-    runs: list[BenchmarkContent] = []
+    runs: list[SentContent] = []
+    keeper = FileKeeper()
     with _named(paths, requests):
         for path, file in exports.items():
-            runs += [_content(run, file.called, [file]) for run in read_export(path)]
+            runs += [_content(run, file.called) for run in read_export(path)]
         if others := [path for path in paths if path not in exports]:
-            runs += [_result(run, results, requests) for run in read_results(others, server=server, model=model)]
+            runs += [_result(run, results, requests, keeper) for run in read_results(others, server=server, model=model)]
     if requests and (exports or any(run.header.driver != "aiperf" for run in runs)):
         raise UsageError(f"{requests[0].called} holds single requests of aiperf, and {results[0].called} is no result of it")
     return runs
@@ -128,34 +115,24 @@ def _named(paths: Mapping[Path, SentFile], requests: Sequence[SentFile]) -> Iter
         raise UsageError(f"{names} cannot be read as results: {error}") from None
 
 
-def _result(run: Benchmark, results: Sequence[SentFile], requests: Sequence[SentFile]) -> BenchmarkContent:
+def _result(run: Benchmark, results: Sequence[SentFile], requests: Sequence[SentFile], keeper: FileKeeper) -> SentContent:
     """A run of results, with the files that it was read from."""
     of_it = [file for file in results if file.sha256 in run.header.imported_sha256]
     named = run.model_copy(update={"header": run.header.model_copy(update={"imported_from": of_it[0].called})})
-    return _content(named, of_it[0].called, [*of_it, *requests])
+    return _content(named, of_it[0].called, keeper.kept(run.header.id, [*of_it, *requests]))
 
 
-def _content(run: Benchmark, name: str, files: Sequence[SentFile]) -> BenchmarkContent:
+def _content(run: Benchmark, name: str, kept: KeptFiles = _NOTHING) -> SentContent:
     header = run.header.model_copy(update={"imported_from": run.header.imported_from or name})
     # What still ran when it was exported has no end here either: nobody will measure the rest.
     state = "interrupted" if run.state == "running" else run.state
-    return BenchmarkContent(
+    return SentContent(
         header=header,
         state=state,
         ended_at=run.ended_at,
         problem=run.problem,
         points=run.points,
         prefill=run.prefill,
-        files=tuple(_kept(files)),
+        files=kept.files,
+        too_large=kept.too_large,
     )
-
-
-def _kept(files: Sequence[SentFile]) -> Iterator[tuple[str, bytes]]:
-    """Packed, each under a name of its own; what is too large is left out."""
-    taken: set[str] = set()
-    for number, file in enumerate(files, 1):
-        name = file.called if file.called not in taken else f"{number}-{file.called}"
-        taken.add(name)
-        packed = gzip.compress(file.content, 6)
-        if len(packed) <= MOST_FILE_BYTES:
-            yield name, packed

@@ -25,7 +25,8 @@ from ...benchmarks.queries import (
 )
 from ...benchmarks.records import BenchmarkChoices, BenchmarkDetail, BenchmarkRow, SamplesAnswer
 from ...benchmarks.requests import BenchmarkRequest
-from ...benchmarks.sent import MOST_BYTES, SentFile, read_sent
+from ...benchmarks.sent import MOST_BYTES, read_sent
+from ...benchmarks.sent_files import SentFile
 from ...benchmarks.whole_runs import benchmark_records
 from ...jobs.queries import job_detail
 from ...jobs.records import JobDetail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Request, UploadFile
@@ -10,7 +11,8 @@ from fastapi.responses import Response
 from roundhouse.errors import UsageError
 
 from ...benchmarks.importing import add_imported
-from ...benchmarks.sent import MOST_BYTES, SentFile, read_sent
+from ...benchmarks.sent import MOST_BYTES, read_sent
+from ...benchmarks.sent_files import SentFile
 from ...errors import ConflictError
 from ..page import Page
 from ..rendering import redirect
@@ -20,6 +22,8 @@ from ..who import Builder, needs
 __all__ = ["router"]
 
 router = APIRouter(prefix="/benchmarks/import")
+_MOST_NAMES = 3
+"""Of files, in a sentence."""
 _Words = Annotated[str, Form(max_length=200)]
 
 
@@ -51,9 +55,20 @@ def take(
         problem = error.message if error.hint is None else f"{error.message}. {error.hint}"
         status = 409 if isinstance(error, ConflictError) else 422
         return page("benchmarks/import.html", status, **_shown(typed, problem))
+    left_out = _left_out([name for run in runs for name in run.too_large])
     if len(ids) == 1:
-        return redirect(f"/benchmarks/{ids[0]}", "It was imported.")
-    return redirect("/benchmarks?imported=true", f"{len(ids)} runs were imported.")
+        return redirect(f"/benchmarks/{ids[0]}", f"It was imported.{left_out}")
+    return redirect("/benchmarks?imported=true", f"{len(ids)} runs were imported.{left_out}")
+
+
+def _left_out(names: Sequence[str]) -> str:
+    """Which files were read, and are too large to be kept."""
+    if not names:
+        return ""
+    shown = list(dict.fromkeys(names))
+    more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
+    were = "was" if len(shown) == 1 else "were"
+    return f" Too large to be kept with it, {', '.join(shown[:_MOST_NAMES])}{more} {were} read and left out."
 
 
 def _shown(typed: dict[str, str] | None = None, problem: str = "") -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,8 @@ from roundhouse.console.benchmarks.deleting import delete_runs, forget_run
 from roundhouse.console.benchmarks.files import one_file
 from roundhouse.console.benchmarks.importing import add_imported
 from roundhouse.console.benchmarks.queries import benchmark_detail
-from roundhouse.console.benchmarks.sent import SentFile, read_sent
+from roundhouse.console.benchmarks.sent import SentContent, read_sent
+from roundhouse.console.benchmarks.sent_files import SentFile
 from roundhouse.console.benchmarks.whole_runs import benchmark_records
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError, ForbiddenError
@@ -171,6 +174,51 @@ def test_results_of_the_same_are_one_run_and_of_another_another() -> None:
     assert sorted(run.header.concurrencies for run in runs) == [(1, 4), (1, 8, 16, 32), (4,)]
     (one,) = (run for run in runs if run.header.concurrencies == (1, 4))
     assert [name for name, _ in one.files] == ["c1.json", "c4.json"]
+
+
+def files_of(run: SentContent) -> dict[str, bytes]:
+    """What is kept with a run, unpacked, by name."""
+    return {name: gzip.decompress(content) for name, content in run.files}
+
+
+def test_of_our_own_exports_no_copy_is_kept() -> None:
+    runs = read_sent([SentFile(name="ours.json", content=exported(0, 2, 3))])
+    assert [files_of(run) for run in runs] == [{}, {}, {}]
+
+
+def test_a_file_of_several_runs_is_kept_once_and_the_others_say_where() -> None:
+    lines = "\n".join(json.dumps({**VLLM, "model_id": model}) for model in ("llama", "qwen", "glm")).encode()
+    first, *others = read_sent([SentFile(name="all.jsonl.json", content=lines)])
+    assert files_of(first) == {"all.jsonl.json": lines}
+    assert len(others) == 2
+    for run in others:
+        assert files_of(run) == {"left-out.txt": f"all.jsonl.json: kept with run {first.header.id}\n".encode()}
+        assert run.too_large == ()
+
+
+@pytest.mark.parametrize(
+    ("called", "kept"),
+    [
+        (("3-a.json", "a.json", "a.json"), ["3-a.json", "a.json", "2-a.json"]),
+        (("2-a.json", "a.json", "a.json"), ["2-a.json", "a.json", "3-a.json"]),
+        (("a.json", "b/a.json", "c/a.json"), ["a.json", "2-a.json", "3-a.json"]),
+        (("left-out.txt", "a.json", "b.json"), ["2-left-out.txt", "a.json", "b.json"]),
+    ],
+)
+def test_no_file_takes_the_place_of_another(called: tuple[str, ...], kept: list[str]) -> None:
+    contents = [json.dumps({**VLLM, "max_concurrency": at}).encode() for at in (1, 2, 4)]
+    (run,) = read_sent([SentFile(name=name, content=content) for name, content in zip(called, contents, strict=True)])
+    assert files_of(run) == dict(zip(kept, contents, strict=True))
+
+
+def test_a_file_that_is_too_large_to_be_kept_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = json.dumps({**VLLM, "notes": random.Random(0).randbytes(4000).hex()}).encode()
+    small = json.dumps({**VLLM, "max_concurrency": 8}).encode()
+    monkeypatch.setattr("roundhouse.console.benchmarks.sent_files.MOST_FILE_BYTES", 3000)
+    (run,) = read_sent([SentFile(name="large.json", content=large), SentFile(name="small.json", content=small)])
+    kept = files_of(run)
+    assert (list(kept), run.too_large) == (["small.json", "left-out.txt"], ("large.json",))
+    assert re.fullmatch(rb"large\.json: [4-9],\d{3} bytes compressed; 3,000 are kept at most\n", kept["left-out.txt"])
 
 
 @pytest.mark.parametrize(

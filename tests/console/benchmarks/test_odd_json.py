@@ -19,7 +19,8 @@ from roundhouse.console.benchmarks.queries import benchmark_detail
 from roundhouse.console.benchmarks.reproducing import reproduction
 from roundhouse.console.benchmarks.row_records import EngineFacts, EngineWanted
 from roundhouse.console.benchmarks.rows import engine_rows
-from roundhouse.console.benchmarks.sent import SentFile, read_sent
+from roundhouse.console.benchmarks.sent import read_sent
+from roundhouse.console.benchmarks.sent_files import SentFile
 from roundhouse.console.benchmarks.trend_records import TrendFilter
 from roundhouse.console.benchmarks.trends import list_trends
 from roundhouse.console.benchmarks.whole_runs import benchmark_records

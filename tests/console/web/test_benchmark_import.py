@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from browsing import ORIGIN, BrowserMaker
 from measured import add_benchmarks
 from sqlalchemy import select
@@ -38,6 +39,15 @@ def test_a_file_becomes_a_run_that_is_shown(browser: BrowserMaker, database: Dat
     for words in ("It was imported.", "imported from c2.json", "vLLM on 8×H200"):
         assert words in answer.text
     assert run.model == "qwen3-8b"
+
+
+def test_a_file_that_is_too_large_to_be_kept_is_named_on_the_page_that_follows(
+    browser: BrowserMaker, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("roundhouse.console.benchmarks.sent_files.MOST_FILE_BYTES", 100)
+    answer: Any = browser("operator").submit(PAGE, page=PAGE, files=[file("vllm", "c2.json")])
+    assert "It was imported. Too large to be kept with it, c2.json was read and left out." in answer.text
+    assert "/files/left-out.txt" in answer.text
 
 
 def test_several_files_lead_to_the_list_of_what_was_imported(browser: BrowserMaker, database: Database) -> None:

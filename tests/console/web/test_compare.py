@@ -245,7 +245,7 @@ def test_prefill_by_turns_is_compared_repeat_by_repeat(browser: BrowserMaker, da
     with database.writing() as session:
         for id_, factor in ((BASE, 1.0), (FASTER, 2.0)):
             add_run(session, id_, prefill={512: [each / factor for each in (0.1, 0.5, 0.2, 0.9, 0.3)]}, turns="some")
-    assert "2.000 × 2.000 – 2.000 at 94% faster, by turns" in text_of(browser("viewer"), address(BASE, FASTER))
+    assert "2.000 × 2.000 – 2.000 at 93.8% faster, by turns" in text_of(browser("viewer"), address(BASE, FASTER))
 
 
 def test_of_many_lengths_those_are_shown_that_most_have(browser: BrowserMaker, database: Database) -> None:
