@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..points import Point, PrefillPoint
-from .levels import levels_of, prefill_levels_of
+from .levels import Level, PrefillLevel, levels_of, prefill_levels_of
 
 __all__ = ["RunSummary", "summary_of"]
 
@@ -31,6 +31,7 @@ class RunSummary:
 def summary_of(points: Iterable[Point], prefill: Iterable[PrefillPoint]) -> RunSummary:
     """Sum a run up."""
     levels, lengths = levels_of(points), prefill_levels_of(prefill)
+    measured: list[Level | PrefillLevel] = [*levels, *lengths]
     most = max(levels, key=lambda level: level.output_tokens_per_s.median, default=None)
     alone = next((level for level in levels if level.concurrency == 1), None)
     return RunSummary(
@@ -38,6 +39,6 @@ def summary_of(points: Iterable[Point], prefill: Iterable[PrefillPoint]) -> RunS
         concurrency_most=None if most is None else most.concurrency,
         tokens_per_s_alone=None if alone is None else alone.output_tokens_per_s.median,
         prefill_tokens_per_s=max((each.tokens_per_s.median for each in lengths if each.tokens_per_s), default=None),
-        failed=sum(each.failed for each in (*levels, *lengths)),
-        noisy=sum(each.noisy for each in (*levels, *lengths)),
+        failed=sum(each.failed for each in measured),
+        noisy=sum(each.noisy for each in measured),
     )
