@@ -156,7 +156,7 @@ def _ratio(ratio: Ratio) -> tuple[str, str, str]:
     value = _MISSING if ratio.value is None else f"× {ratio.value:.3f}"
     if ratio.low is None or ratio.high is None:
         return value, _MISSING, ratio.why or ""
-    sure = f" ({ratio.confidence:.0%})" if ratio.confidence else ""
+    sure = f" ({100 * ratio.confidence:.3g}%)" if ratio.confidence else ""
     return value, f"{ratio.low:.3f} to {ratio.high:.3f}{sure}", "" if ratio.differs else "no clear difference"
 
 

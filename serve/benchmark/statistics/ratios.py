@@ -2,8 +2,10 @@
 
 The interval is the percentile bootstrap's: a median is too rough a statistic for BCa's jackknife. Few repeats bound what any
 interval of medians can promise, whatever the bootstrap is asked for: all resamples lie between the extremes, and the extremes
-hold the true ratio in no more than ``1 - 2 / C(n + m, n)`` of all cases (``1 - 2 ** (1 - n)`` of pairs). ``confidence`` is that
-bound where it is below 95%: three repeats against three make 90% at best, three pairs 75%.
+hold the true ratio in no more than ``1 - 2 / C(n + m, n)`` of all cases (``1 - 2 ** (1 - n)`` of pairs). ``confidence`` is
+that bound where it is below 95%: three repeats against three make 90% at best, three pairs 75%. Of pairs more can be said:
+how often their median lies between two of their ratios is a matter of counting (the sign test's). So the bootstrap's ends are
+moved outwards to the next ratios that were measured, and ``confidence`` is what these hold.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ CONFIDENCE = 0.95
 LEAST_REPEATS = 3
 """Of both sides, for an interval."""
 RESAMPLES = 9999
+_ROUNDING = 1e-12
+"""An end that is a measured ratio may come out of an interpolation a bit beside it."""
 
 
 @dataclass(frozen=True)
@@ -143,16 +147,30 @@ def _without_interval(base: Sequence[float], other: Sequence[float], *, paired: 
 
 
 def _ratio(base: Sequence[float], other: Sequence[float], low: float, high: float, *, paired: bool) -> Ratio:
-    first, second = len(base), len(other)
-    bound = 1 - 2 ** (1 - first) if paired else 1 - 2 / math.comb(first + second, first)
+    if paired:
+        low, high, held = _outwards([above / below for above, below in zip(other, base, strict=True)], low, high)
+    else:
+        held = 1 - 2 / math.comb(len(base) + len(other), len(base))
     return Ratio(
         value=_value(base, other, paired=paired),
         low=low,
         high=high,
-        confidence=min(CONFIDENCE, bound),
+        confidence=min(CONFIDENCE, held),
         method="paired bootstrap" if paired else "bootstrap",
-        repeats=min(first, second),
+        repeats=min(len(base), len(other)),
     )
+
+
+def _outwards(ratios: Sequence[float], low: float, high: float) -> tuple[float, float, float]:
+    """The measured ratios next to an interval's ends, not inside of it, and how often such places hold the true ratio."""
+    low = max((ratio for ratio in ratios if ratio <= low * (1 + _ROUNDING)), default=min(ratios))
+    high = min((ratio for ratio in ratios if ratio >= high * (1 - _ROUNDING)), default=max(ratios))
+    below, above = (
+        sum(ratio < low * (1 - _ROUNDING) for ratio in ratios),
+        sum(ratio > high * (1 + _ROUNDING) for ratio in ratios),
+    )
+    count = len(ratios)
+    return low, high, sum(math.comb(count, lower) for lower in range(below + 1, count - above)) / 2**count
 
 
 def _value(base: Sequence[float], other: Sequence[float], *, paired: bool) -> float:

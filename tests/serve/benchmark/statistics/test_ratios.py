@@ -89,6 +89,18 @@ def test_intervals_hold_the_true_ratio_as_often_as_they_say(repeats: int, at_lea
     assert held >= at_least
 
 
+@pytest.mark.parametrize("repeats", [4, 5, 6, 7, 8, 10, 13])
+def test_intervals_of_pairs_hold_the_true_ratio_as_often_as_they_say(repeats: int) -> None:
+    draws, runs = np.random.default_rng(8), 800
+    base = np.exp(draws.normal(0, 0.3, (runs, repeats)))
+    others = base * 1.2 * np.exp(draws.normal(0, 0.05, (runs, repeats)))
+    found = paired_ratio_intervals([(list(before), list(now)) for before, now in zip(base, others, strict=True)])
+    held = sum((ratio.low or 0) <= 1.2 <= (ratio.high or 0) for ratio in found) / runs
+    promised = sum(ratio.confidence or 0 for ratio in found) / runs
+    assert held >= promised - 0.03
+    assert promised >= 0.87
+
+
 def test_many_at_once_agree_with_scipy_one_by_one() -> None:
     draws = np.random.default_rng(11)
     base = list(draws.lognormal(5, 0.1, 9))
