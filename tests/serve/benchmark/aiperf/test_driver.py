@@ -75,17 +75,18 @@ def failed(number: int, **error: object) -> dict[str, Any]:
 
 
 class Watched(ScriptedEndpoint):
-    """Looks, when it is first asked, at the processes of this test, and says that it was asked."""
+    """Looks, when it is first asked, at the processes that this test has started, and says that it was asked."""
 
     def __init__(self, answers: list[Answer], asked: threading.Event | None = None) -> None:
         super().__init__(answers)
         self.asked = asked or threading.Event()
+        self._others = set(psutil.Process().children(recursive=True))  # whole servers, which other tests have started
         self.processes: list[psutil.Process] = []
         self.commands: list[str] = []
 
     def turn(self, body: dict[str, Any], headers: dict[str, str]) -> Answer:
         if not self.asked.is_set():
-            self.processes = psutil.Process().children(recursive=True)
+            self.processes = [each for each in psutil.Process().children(recursive=True) if each not in self._others]
             self.commands = [_command(each) for each in self.processes]
             self.asked.set()
         return super().turn(body, headers)
