@@ -227,7 +227,7 @@ def _option(words: Iterable[str], default: Any, choices: Iterable[Any] | None) -
 
 def _parameters(subject: Any) -> tuple[ParameterSpec, ...]:
     if isinstance(subject, type):
-        subject = subject.__init__  # type: ignore[misc]
+        subject = subject.__init__  # type: ignore[misc]  # what calling a class takes
     parameters = list(inspect.signature(subject).parameters.values())
     if parameters and parameters[0].name in ("self", "cls"):
         del parameters[0]
