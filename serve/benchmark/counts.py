@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,9 +12,11 @@ from ..measurement.endpoints import is_here
 from ..triton.samples import Sample, sample_of
 from .points import EngineCounts
 
-__all__ = ["NO_COUNTS", "CountsSource", "TritonCounts", "engine_counts", "sample_of_status"]
+__all__ = ["NO_COUNTS", "CountsSource", "TritonCounts", "engine_counts", "pool_pages", "sample_of_status"]
 
 _TIMEOUT_S = 3.0
+_TOLD_WITHIN_S = 15.0
+_ASKED_EVERY_S = 0.5
 _COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
@@ -62,6 +66,27 @@ class TritonCounts:
             return []
         found = sample_of(answer.text, self._model)
         return [] if found is None else [found]
+
+
+def pool_pages(counts: CountsSource, stop: threading.Event) -> int | None:
+    """How many pages an engine's pool has, asked until it tells.
+
+    An engine that has just become ready has not reported yet, and a busy server may not answer the first time.
+
+    Args:
+        counts: where it tells.
+        stop: gives up when it is set.
+
+    Returns:
+        None when it told nothing for a while.
+    """
+    until = time.monotonic() + (0.0 if counts is NO_COUNTS else _TOLD_WITHIN_S)
+    while True:
+        told = [sample.pages for sample in counts.take() if sample.pages]
+        if told:
+            return told[-1]
+        if time.monotonic() >= until or stop.wait(_ASKED_EVERY_S):
+            return None
 
 
 def sample_of_status(status: Status) -> Sample:

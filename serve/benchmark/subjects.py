@@ -21,7 +21,7 @@ from ..measurement.engines import subject_of
 from ..measurement.gpus import NO_GPUS, Gpus
 from ..measurement.processes import Family, families_at
 from ..settings import EngineSettings, Overrides
-from .counts import NO_COUNTS, CountsSource, TritonCounts
+from .counts import NO_COUNTS, CountsSource, TritonCounts, pool_pages
 from .driver import LoadDriver
 from .fitting import remarks
 from .wish import BenchmarkWish
@@ -131,7 +131,7 @@ class PreparedSubject:
         if self.engine is None:
             subject = Subject(kind="endpoint", name=model, model=model, url=url, server=wish.server)
         else:
-            subject = subject_of(self.engine, self._settings_of(self.engine, counts), url=url)
+            subject = subject_of(self.engine, self._settings_of(self.engine, counts, stop), url=url)
         with self._driver(url, model, self.engine) as driver:
             yield OpenSubject(
                 subject,
@@ -158,11 +158,10 @@ class PreparedSubject:
             raise UsageError("the bare loop and a server of ours need an engine")
         return self.engine, self.settings
 
-    def _settings_of(self, engine: Engine, counts: CountsSource) -> EngineSettings | None:
+    def _settings_of(self, engine: Engine, counts: CountsSource, stop: threading.Event) -> EngineSettings | None:
         """What an engine runs with that others have started, if its pool is as large as we make it out to be."""
-        with contextlib.suppress(UsageError):
-            free = this_machine().total_memory
-            settings = EngineSettings.for_engine(engine, self.wish.overrides, free_memory=free)
-            if any(sample.pages == settings.kv.pages for sample in counts.take()):
-                return settings
-        return None
+        try:
+            settings = EngineSettings.for_engine(engine, self.wish.overrides, free_memory=this_machine().total_memory)
+        except UsageError:
+            return None
+        return settings if pool_pages(counts, stop) == settings.kv.pages else None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from driving import request, scripted_loop
 
-from roundhouse.serve.benchmark.counts import NO_COUNTS, TritonCounts, engine_counts, sample_of_status
+from roundhouse.serve.benchmark.counts import NO_COUNTS, TritonCounts, engine_counts, pool_pages, sample_of_status
 from roundhouse.serve.engine.tokenizer import EngineTokenizer
 from roundhouse.serve.triton.samples import Sample
 
@@ -47,6 +48,32 @@ def test_one_moment_is_no_span() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/metrics", "http://[broken/metrics"])
 def test_metrics_that_are_away_are_no_problem(url: str) -> None:
     assert TritonCounts(url, "m").take() == []
+
+
+class Telling:
+    """Answers in turn, and the last one for ever."""
+
+    def __init__(self, *answers: list[Sample]) -> None:
+        self.answers = list(answers)
+
+    def take(self) -> list[Sample]:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def test_the_size_of_a_pool_is_asked_for_until_the_engine_tells_it() -> None:
+    away: list[Sample] = []
+    not_yet_reported = [sample(pages_free=0)]
+    assert pool_pages(Telling(away, not_yet_reported, [sample(pages_used=10)]), threading.Event()) == 100
+    assert pool_pages(Telling([sample()], away), threading.Event()) == 90
+
+
+def test_nobody_is_asked_for_a_pool_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = threading.Event()
+    stopped.set()
+    assert pool_pages(Telling([]), stopped) is None
+    assert pool_pages(NO_COUNTS, threading.Event()) is None
+    monkeypatch.setattr("roundhouse.serve.benchmark.counts._TOLD_WITHIN_S", 0.0)
+    assert pool_pages(Telling([]), threading.Event()) is None
 
 
 def test_the_loop_says_the_same_as_its_metrics(tokenizer: EngineTokenizer) -> None:
