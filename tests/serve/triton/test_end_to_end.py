@@ -22,7 +22,7 @@ import numpy as np
 import openai
 import pytest
 import tritonclient.grpc as grpcclient
-from watching import engine_process, metric, no_room_for_files, shared_memory, wait_for
+from watching import engine_process, held_still, metric, no_room_for_files, shared_memory, wait_for
 
 from roundhouse.build.engine import Engine, write_manifest
 from roundhouse.build.home import Home
@@ -356,7 +356,8 @@ def test_a_killed_engine_process_comes_back_and_all_its_clients_are_told(at: End
     killed = engine_process(os.getpid())
     assert killed is not None
     shared = len(shared_memory(os.getpid()))
-    running = [Stream(at, inputs(f"{PROMPT} {number}", LONG)) for number in range(STREAMS)]
+    with held_still(killed):  # none is answered before all are there
+        running = [Stream(at, inputs(f"{PROMPT} {number}", LONG)) for number in range(STREAMS)]
     try:
         running[0].next()
         killed.kill()

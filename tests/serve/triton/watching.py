@@ -43,6 +43,16 @@ def engine_process(pid: int) -> psutil.Process | None:
     return None
 
 
+@contextmanager
+def held_still(process: psutil.Process) -> Iterator[None]:
+    """Inside, a process does nothing; what it is sent waits for it."""
+    process.suspend()
+    try:
+        yield
+    finally:
+        process.resume()
+
+
 def gone(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
