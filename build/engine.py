@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from roundhouse.errors import EngineError
 
+from .compiled import Compiled
 from .events import OnStep
 from .kv_scales import KvScaleReport
 from .planner.plan import Plan
@@ -55,6 +56,8 @@ class Manifest(BaseModel):
     """What each module became: ``int4_awq g64``, ``fp8``, ``bf16``, ``bf16, scale folded in``."""
     kv_scales: KvScaleReport
     quality: Quality
+    compiled: Compiled | None = None
+    """What the target compiled; None on the torch target, which runs the checkpoint."""
     chat: bool
     """Whether the tokenizer has a chat template."""
     stage_seconds: dict[str, float]

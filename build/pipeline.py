@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from .compile import compile_engine
+from .compiled import Compilation
 from .engine import CHECKPOINT, Engine, write_manifest
 from .events import OnEvent, Reporter
 from .hardware import this_machine
@@ -94,8 +96,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent, *, publishing: Publishi
             quality = judge_engine(checkpoint, verified.kv_scales, held_out, stage.progress, arithmetic=arithmetic)
             stage.result = f"KL {quality.kl:.3f}, top-1 agreement {quality.top1_agreement:.1%}"
         with report.stage("compile", f"for the {recipe.target} target") as stage:
-            # Other targets compile here; torch is the only one that the plan lets through so far.
-            stage.result = "nothing to compile: the torch target runs the checkpoint"
+            compiled = compile_engine(Compilation(plan, place.folder, stage, report))
         with report.stage("publish", "hashing files and moving the engine to its place") as stage:
             chat = bool(tokenizer.chat_template)
             warn_about(report, plan, verified, chat=chat)
@@ -107,6 +108,7 @@ def build(recipe: Recipe, home: Home, on_event: OnEvent, *, publishing: Publishi
                 model_fingerprint=model_fingerprint,
                 verified=verified,
                 quality=quality,
+                compiled=compiled,
                 chat=chat,
                 report=report,
             )

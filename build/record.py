@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+from .compiled import Compiled
 from .engine import FileRecord, Manifest, hash_file
 from .events import Reporter
 from .identity import versions
@@ -47,6 +48,7 @@ def make_manifest(
     model_fingerprint: str,
     verified: Verified,
     quality: Quality,
+    compiled: Compiled | None,
     chat: bool,
     report: Reporter,
 ) -> Manifest:
@@ -65,6 +67,7 @@ def make_manifest(
         modules=verified.modules,
         kv_scales=verified.kv_scales,
         quality=quality,
+        compiled=compiled,
         chat=chat,
         stage_seconds=dict(report.seconds),
         warnings=tuple(report.warnings),

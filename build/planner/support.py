@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ..hardware import Hardware
 from ..models.shape import ModelShape
 from ..recipe import Recipe
+from ..trtllm.options import check_target_options
 from .problems import Alternative, Problem, set_to
 
 __all__ = [
@@ -102,8 +103,7 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
             message = f"{key} {getattr(recipe, key)}: the {recipe.target} target runs {key} {limit} only"
             problems.append(Problem(code=key, where=key, message=message, alternatives=set_to(key, [limit])))
     if recipe.target_options:
-        message = f"the {recipe.target} target has no options ({', '.join(recipe.target_options)})"
-        problems.append(Problem(code="target_options", where="target_options", message=message))
+        problems += check_target_options(recipe.target, recipe.target_options)
     return [problem for problem in problems if problem]
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "fields_of",
     "parameters_of",
     "read_upstream",
+    "record_called",
     "upstream",
 ]
 
@@ -318,7 +319,7 @@ def _complaints(name: str, emitted: Mapping[str, Any], inside: str) -> Iterator[
                 yield f"{path}: {name} of TensorRT-LLM {upstream().version} has no {key}{meant}"
             continue
         spec = known[key]
-        if isinstance(value, Mapping) and isinstance(spec, UpstreamField) and (nested := _record_called(spec.type)):
+        if isinstance(value, Mapping) and isinstance(spec, UpstreamField) and (nested := record_called(spec.type)):
             yield from _complaints(nested, value, f"{path}.")
         choices = getattr(spec, "choices", None)
         if choices and value not in choices:
@@ -337,7 +338,7 @@ def _known_keys(name: str) -> tuple[Mapping[str, UpstreamField | ParameterSpec |
     return named, any(each.kind == "keywords" for each in parameters)
 
 
-def _record_called(type_: str) -> str | None:
+def record_called(type_: str) -> str | None:
     """The record of the one class in a field's type, such as ``KvCacheConfig | None``."""
     words = set(re.findall(r"\w+", type_)) - {"None"}
     return next((name for name in upstream().records if words == {name.rpartition(".")[2]}), None)

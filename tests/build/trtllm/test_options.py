@@ -1,0 +1,69 @@
+"""``target_options`` against the record: unknown keys name the nearest, and what the recipe decides is not given twice."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from roundhouse.build.recipe import Recipe, Target
+from roundhouse.build.trtllm.options import _DECIDED, _OURS, _RECORDS, _STEPS, check_target_options, nested_options
+from roundhouse.build.trtllm.upstream import check_fields
+
+
+def complaints(target: str, options: dict[str, Any]) -> list[str]:
+    return [problem.message for problem in check_target_options(target, options)]
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("torch", {}),
+        ("tensorrt", {"opt_batch_size": 8, "plugin_config.gemm_plugin": "auto", "profiling_verbosity": "detailed"}),
+        ("tensorrt", {"plugin_config": {"gemm_plugin": None, "use_paged_context_fmha": False}, "input_timing_cache": None}),
+        ("trtllm-pytorch", {"moe_config": {"backend": "CUTLASS"}, "enable_chunked_prefill": True}),
+        ("trtllm-pytorch", {"kv_cache_config.enable_block_reuse": False, "batch_wait_timeout_ms": 5}),
+    ],
+)
+def test_what_upstream_takes_is_taken(target: str, options: dict[str, Any]) -> None:
+    assert complaints(target, options) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "words"),
+    [
+        ("torch", {"opt": 1}, "the torch target has no options (opt)"),
+        ("tensorrt", {"opt_batch_sise": 8}, "the nearest that it knows is opt_batch_size"),
+        ("tensorrt", {"plugin_config.gem_plugin": "auto"}, "target_options.plugin_config.gem_plugin: "),
+        ("tensorrt", {"plugin_config": {"gemm_plugin": "fp7"}}, "'fp7' is none of "),
+        ("tensorrt", {"opt_batch_size": "8"}, "target_options.opt_batch_size: '8' is no int"),
+        ("tensorrt", {"opt_batch_size": True}, "True is no int"),
+        ("tensorrt", {"plugin_config": {"use_paged_context_fmha": 1}}, "plugin_config.use_paged_context_fmha: 1 is no bool"),
+        ("tensorrt", {"max_input_len": 9}, "target_options.max_input_len: the recipe's max_seq_len decides it"),
+        ("tensorrt", {"plugin_config": {"tokens_per_block": 64}}, "the recipe's page_tokens decides it"),
+        ("tensorrt", {"plugin_config.dtype": "float16"}, "roundhouse decides it"),
+        ("tensorrt", {"max_beam_width": 4}, "roundhouse's own steps feed the engine"),
+        ("tensorrt", {"a": 1, "a.b": 2}, "target_options: a.b is given twice"),
+        ("trtllm-pytorch", {"kv_cache_config.dtype": "fp8"}, "the recipe's kv_cache decides it"),
+        ("trtllm-pytorch", {"kv_cache_free_gpu_memory_fracton": 0.5}, "has no kv_cache_free_gpu_memory_fracton"),
+    ],
+)
+def test_what_it_does_not_take_is_named(target: str, options: dict[str, Any], words: str) -> None:
+    found = complaints(target, options)
+    assert len(found) == 1
+    assert words in found[0]
+
+
+def test_keys_with_dots_are_keys_of_the_mapping_before_the_dot() -> None:
+    assert nested_options({"a.b.c": 1, "a": {"b": {"d": 2}}, "e": {}}) == {"a": {"b": {"c": 1, "d": 2}}, "e": {}}
+    with pytest.raises(ValueError, match=r"a\.b is given twice"):
+        nested_options({"a.b": 1, "a": {"b": 2}})
+
+
+@pytest.mark.parametrize("target", sorted(_DECIDED))
+def test_what_is_decided_elsewhere_is_known_upstream_and_decided_by_a_key_of_recipes(target: str) -> None:
+    given = nested_options(dict.fromkeys(_DECIDED[target]))
+    unknown = [text for text in check_fields(_RECORDS[target], given) if " has no " in text]
+    assert unknown == []
+    assert {by for by in _DECIDED[target].values() if by not in (_OURS, _STEPS)} <= set(Recipe.model_fields)
+    assert target in get_args(Target)
