@@ -92,6 +92,8 @@ def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe,
         import modelopt.torch.quantization as mtq
 
         mtq.quantize(model, config, run_text)
+        if recipe.target == "tensorrt" and recipe.weights == "fp8":
+            _share_fused_scales(model)
 
 
 def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, folder: Path) -> None:
@@ -116,6 +118,22 @@ def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, fol
         tokenizer.save_pretrained(folder)
     for path in folder.iterdir():
         path.chmod(0o644)
+
+
+def _share_fused_scales(model: PreTrainedModel) -> None:
+    """Give queries, keys and values of a layer the largest of their FP8 scales: engines hold them as one linear with one.
+
+    ModelOpt's export does so only where a norm before them shows that they belong together.
+    """
+    for module in model.modules():
+        fused = [getattr(module, name, None) for name in ("q_proj", "k_proj", "v_proj")]
+        if None in fused:
+            continue
+        for quantizer in ("weight_quantizer", "input_quantizer"):
+            quantizers: list[Any] = [getattr(linear, quantizer) for linear in fused]
+            largest = max(each.amax for each in quantizers)
+            for each in quantizers:
+                each.amax = largest.clone()
 
 
 def _modelopt_config(recipe: Recipe, group: int | None) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ from ..models.parameters import Inventory
 from ..models.shape import ModelShape
 from ..models.shipped import SHAPE_PREFIX
 from ..recipe import Recipe
-from .divisibility import choose_group, uncuttable
+from ..trtllm.linears import padded_sizes
+from .divisibility import choose_group, nearest_ranks, uncuttable
 from .fit import Fit, fit_of, memory_problems
 from .problems import Alternative, Problem, proved, set_to
 from .settle import settle
@@ -57,15 +58,28 @@ def _judge(
     parallel = parallel_of(recipe, shape)
     group, group_problems = choose_group(recipe, shape, inventory.parameters, parallel)
     fit = fit_of(recipe, shape, inventory, hardware, group, request_tokens)
+    cut = [*group_problems, *uncuttable(recipe, shape, inventory.parameters, parallel)]
     problems = [
         *unsupported(recipe, shape, hardware),
         *_input_problems(recipe, shape, inventory),
-        *group_problems,
-        *uncuttable(recipe, shape, inventory.parameters, parallel),
+        *(cut or _padded(recipe, shape, group)),
         *_too_long(shape, fit.max_seq_len),
         *memory_problems(fit),
     ]
     return fit, group, decided, problems
+
+
+def _padded(recipe: Recipe, shape: ModelShape, group: int | None) -> list[Problem]:
+    """What the engine builder would round up of INT4 linears: nothing is ever padded silently."""
+    if recipe.target != "tensorrt" or recipe.weights != "int4_awq" or group is None or shape.moe or shape.latent:
+        return []
+    found = padded_sizes(shape, tensor=recipe.tensor_parallel, group=group)
+    if not found:
+        return []
+    message = f"TensorRT-LLM's INT4 kernels take whole blocks on every rank: {'; '.join(found)}"
+    fewer = set_to("tensor_parallel", nearest_ranks(shape, recipe.tensor_parallel), name_key=True)
+    alternatives = (*set_to("group_size", [64] if group > 64 else [], name_key=True), *fewer)
+    return [Problem(code="padded", where="group_size", message=message, alternatives=alternatives)]
 
 
 def _too_long(shape: ModelShape, max_seq_len: int) -> list[Problem]:

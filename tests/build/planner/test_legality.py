@@ -380,3 +380,14 @@ def test_what_is_offered_has_room() -> None:
     assert "bf16" not in offered
     for weights in offered:
         assert "memory" not in codes(plan_shape("kimi-k2.6", tensor_parallel=8, weights=weights))
+
+
+def test_int4_sizes_that_the_engine_builder_would_round_up_are_refused() -> None:
+    odd = {"hidden_size": 2304, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
+    made = plan(odd, target="tensorrt", weights="int4_awq", tensor_parallel=4)
+    assert codes(made) == {"padded"}
+    assert "hidden size 2304 is no multiple of 512" in made.problems[0].message
+    assert alternatives(made, "padded")[:2] == ("group_size 64", "tensor_parallel 2")
+    for changes in ({"group_size": 64, "tensor_parallel": 4}, {"tensor_parallel": 2}):
+        assert plan(odd, target="tensorrt", weights="int4_awq", **changes).legal
+    assert plan(odd, target="trtllm-pytorch", weights="int4_awq", tensor_parallel=4).legal
