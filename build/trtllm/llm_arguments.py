@@ -1,0 +1,95 @@
+"""A recipe as the arguments of TensorRT-LLM's LLM API (``tensorrt_llm.LLM``, the fields of ``TorchLlmArgs``).
+
+Quantization is none of them: the checkpoint says it. Neither is what only a deployment knows: where the model lies, and how
+the page check is installed (``roundhouse.serve.trtllm_arguments``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..models.shape import ModelShape
+from ..planner.plan import Plan
+from ..planner.support import traits_of
+from ..recipe import Recipe
+from .llm_moe import moe_backend
+from .options import nested_options
+
+__all__ = ["LLM_ARGUMENTS", "llm_arguments", "merged"]
+
+LLM_ARGUMENTS = "tensorrt_llm.llmapi.llm_args.TorchLlmArgs"
+"""The record that every argument is checked against."""
+
+
+def llm_arguments(plan: Plan) -> dict[str, Any]:
+    """What a plan's recipe is to the LLM API, with the recipe's ``target_options`` in it.
+
+    Sizes of batches are upstream's, which are those of one rank where ranks run requests of their own.
+    """
+    recipe, shape = plan.recipe, plan.shape
+    batch = _rows_of_a_rank(recipe)
+    arguments: dict[str, Any] = {
+        "backend": "pytorch",
+        **_parallel(recipe, shape),
+        "max_batch_size": batch,
+        "max_num_tokens": recipe.max_num_tokens,
+        "max_seq_len": plan.max_seq_len,
+        # A prompt that is longer than a step is refused unless it may be cut.
+        "enable_chunked_prefill": plan.max_seq_len > recipe.max_num_tokens,
+        "kv_cache_config": _kv_cache(plan),
+        "cuda_graph_config": {"enable_padding": True, "max_batch_size": batch},
+    }
+    if recipe.role == "prefill":  # upstream's context servers refuse it, and one step a prompt leaves nothing to overlap
+        arguments["disable_overlap_scheduler"] = True
+    if backend := moe_backend(recipe, shape, plan.hardware):
+        arguments["moe_config"] = {"backend": backend}
+    return merged(arguments, nested_options(recipe.target_options))
+
+
+def _kv_cache(plan: Plan) -> dict[str, Any]:
+    """``kv_cache_config``: the size of a page, the type, and how much memory.
+
+    Our ``memory_fraction`` is of what is free before anything is loaded, upstream's of what a trial run leaves: of it and of
+    the plan's bytes upstream takes the smaller.
+    """
+    recipe = plan.recipe
+    # Of what the checkpoint says, `auto` takes the type. 16 bits have no other name, and one that differs is refused.
+    found: dict[str, Any] = {
+        "tokens_per_block": recipe.page_tokens,
+        "dtype": "fp8" if recipe.kv_cache == "fp8" else "auto",
+    }
+    if recipe.kv_cache_tokens is not None:
+        found["max_tokens"] = recipe.kv_cache_tokens
+    elif recipe.kv_cache_bytes is not None:
+        found["max_gpu_total_bytes"] = recipe.kv_cache_bytes
+    elif recipe.memory_fraction is not None:
+        found |= {"free_gpu_memory_fraction": recipe.memory_fraction, "max_gpu_total_bytes": plan.kv_bytes}
+    else:
+        found["free_gpu_memory_fraction"] = traits_of(recipe.target).memory_fraction
+    return found
+
+
+def _rows_of_a_rank(recipe: Recipe) -> int:
+    """Requests that one rank runs at once."""
+    return -(-recipe.max_batch_size // recipe.tensor_parallel) if recipe.attention_data_parallel else recipe.max_batch_size
+
+
+def merged(arguments: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with options laid over them, mapping by mapping; new keys come last."""
+    result = dict(arguments)
+    for key, value in options.items():
+        here = result.get(key)
+        result[key] = merged(here, value) if isinstance(here, dict) and isinstance(value, dict) else value
+    return result
+
+
+def _parallel(recipe: Recipe, shape: ModelShape) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "tensor_parallel_size": recipe.tensor_parallel,
+        "pipeline_parallel_size": recipe.pipeline_parallel,
+    }
+    if shape.moe is not None:
+        found["moe_expert_parallel_size"] = recipe.expert_parallel
+    if recipe.attention_data_parallel:
+        found["enable_attention_dp"] = True
+    return found

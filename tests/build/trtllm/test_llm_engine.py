@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from trtllm_recipes import llm_plan
+
+from roundhouse.build.compiled import Compilation
+from roundhouse.build.engine import Engine
+from roundhouse.build.events import Event, Reporter
+from roundhouse.build.models.sources import read_model
+from roundhouse.build.planner.gpus import hardware_called
+from roundhouse.build.planner.plan import make_plan
+from roundhouse.build.trtllm.llm_arguments import llm_arguments
+from roundhouse.build.trtllm.llm_engine import LLM_FILE, compile_llm, require_known
+from roundhouse.errors import BuildError, VerifyError
+
+
+@pytest.fixture
+def work(tiny_engine: Engine, tmp_path: Path) -> Compilation:
+    """A tiny engine for the target `trtllm-pytorch` in the making: its checkpoint is a real one."""
+    recipe = tiny_engine.manifest.recipe.model_copy(
+        update={
+            "target": "trtllm-pytorch",
+            "page_tokens": 32,
+            "pipeline_parallel": 2,
+            "guard": "off",
+            "target_options": {"kv_cache_config.enable_block_reuse": False},
+        }
+    )
+    model = read_model(Path(recipe.model))
+    plan = make_plan(recipe, model.shape, model.inventory, hardware_called("l40s"))
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    (folder / "checkpoint").mkdir()
+    for path in tiny_engine.checkpoint.iterdir():
+        (folder / "checkpoint" / path.name).write_bytes(path.read_bytes())
+    seen: list[Event] = []
+    report = Reporter(seen.append)
+    with report.stage("compile", "") as stage:
+        return Compilation(plan, folder, stage, report)
+
+
+def test_the_arguments_lie_beside_the_checkpoint_and_the_manifest_tells_of_them(work: Compilation) -> None:
+    compiled = compile_llm(work)
+    assert yaml.safe_load((work.folder / compiled.folder / LLM_FILE).read_text()) == llm_arguments(work.plan)
+    assert (compiled.versions, compiled.world_size, compiled.guard) == ({"tensorrt_llm": "1.2.1"}, 2, None)
+    assert compiled.options == {"kv_cache_config": {"enable_block_reuse": False}}
+    assert "arguments of the LLM API" in work.stage.result
+
+
+def test_a_checkpoint_that_would_be_read_wrongly_is_refused(work: Compilation) -> None:
+    path = work.folder / "checkpoint" / "hf_quant_config.json"
+    given = json.loads(path.read_text())
+    del given["quantization"]["exclude_modules"]
+    given["quantization"]["quant_algo"] = "W4A8_AWQ"
+    path.write_text(json.dumps(given))
+    with pytest.raises(VerifyError, match="says quant_algo W4A8_AWQ, the recipe asks for int4_awq"):
+        compile_llm(work)
+    assert not work.output.exists()
+
+
+def test_an_argument_that_upstream_does_not_know_is_refused() -> None:
+    arguments = llm_arguments(llm_plan("smollm2"))
+    require_known(arguments)
+    arguments["kv_cache_config"]["max_tokns"] = 1
+    with pytest.raises(BuildError, match="the nearest that it knows is max_tokens"):
+        require_known(arguments)
