@@ -1,0 +1,146 @@
+"""What of a recipe TensorRT-LLM's PyTorch backend would refuse, get wrong or do otherwise than it seems.
+
+The page check is installed through the KV connector, the one place that every rank imports code from (docs/tensorrt-llm.md):
+what the connector refuses, a recipe with ``guard: tags`` cannot have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..hardware import Hardware
+from ..models.exclusions import exclusion
+from ..models.shape import ModelShape
+from ..planner.problems import Alternative, Problem, set_to
+from ..recipe import Recipe
+from .options import nested_options
+from .upstream import upstream
+
+__all__ = ["llm_problems", "llm_warnings"]
+
+_INT4 = ("int4_awq", "w4a8_awq")
+
+_A_KEY_PROJECTION = "model.layers.0.self_attn.k_proj.weight"
+
+_OURS = "env_overrides.ROUNDHOUSE_"
+"""How the environment begins that the page check is told through."""
+
+_REFUSED_WITH_GUARD = {
+    "kv_connector_config": "there is one KV connector, and the page check is it",
+    "disable_overlap_scheduler": "the page check runs between whole steps, so the overlap scheduler is off",
+    "speculative_config": "the KV connector refuses speculative decoding",
+    "cache_transceiver_config": "the KV connector refuses a cache transceiver",
+    "context_parallel_size": "the KV connector's pages are those of one rank",
+    "max_beam_width": "beams share pages in ways that the page check does not follow",
+    "kv_cache_config.host_cache_size": "pages that move to the host and back are not where their number says",
+    "kv_cache_config.max_attention_window": "the KV connector takes one window only",
+    "scheduler_config.capacity_scheduler_policy": "the KV connector needs GUARANTEED_NO_EVICT",
+}
+"""Options that cannot be had beside the page check, and why."""
+
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "disable_overlap_scheduler": (True,),
+    "context_parallel_size": (1,),
+    "max_beam_width": (1,),
+    "kv_cache_config.host_cache_size": (0,),
+    "scheduler_config.capacity_scheduler_policy": ("GUARANTEED_NO_EVICT",),
+}
+"""Values of these that change nothing."""
+
+
+def llm_problems(recipe: Recipe, shape: ModelShape) -> list[Problem]:
+    """Everything about a recipe for ``trtllm-pytorch`` that upstream, or the page check in it, refuses."""
+    problems = [*_guard_problems(recipe, shape)] if recipe.guard != "off" else []
+    if _repeats_int4_heads(recipe, shape):
+        message = (
+            f"tensor_parallel {recipe.tensor_parallel}: INT4 key and value projections of {shape.kv_heads} heads are not "
+            "repeated on more ranks than that by TensorRT-LLM, and do not load"
+        )
+        choices = (*set_to("tensor_parallel", [shape.kv_heads]), *set_to("weights", ["fp8"], name_key=True))
+        problems.append(Problem(code="tensor_parallel", where="tensor_parallel", message=message, alternatives=choices))
+    return problems
+
+
+def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[str]:
+    """What is legal for ``trtllm-pytorch`` and still worth a word."""
+    found = []
+    if recipe.guard != "off" and recipe.role != "prefill":  # where it is off anyway
+        found.append(
+            f"guard {recipe.guard} turns the overlap scheduler off on trtllm-pytorch: the host's work of each step no longer "
+            "hides behind the GPU's; guard: off keeps it"
+        )
+    if recipe.kv_cache == "fp8":
+        found.append(
+            "FP8 KV on trtllm-pytorch is stored with scale 1, whatever scales the checkpoint has: keys and values beyond "
+            "±448 are cut off, and quality measured with scales is not its quality"
+        )
+    found += _about_experts(recipe, shape, hardware)
+    return found
+
+
+def _guard_problems(recipe: Recipe, shape: ModelShape) -> Iterator[Problem]:
+    off = set_to("guard", ["off"], name_key=True)
+    if recipe.attention_data_parallel:
+        message = (
+            "with attention data parallelism each rank runs requests of its own; pages cannot be checked: "
+            "set guard: off or attention_data_parallel: false"
+        )
+        yield _guard(message, (*off, *set_to("attention_data_parallel", [False], name_key=True)))
+    if recipe.pipeline_parallel > 1:
+        message = "the KV connector that installs the page check refuses pipeline parallelism"
+        yield _guard(message, (*off, *set_to("pipeline_parallel", [1], name_key=True)))
+    if shape.has_windows and len(shape.sliding_layers) < shape.layers:
+        message = (
+            f"some layers look back on {shape.sliding_window:,} tokens and others on all: the KV connector that installs "
+            "the page check refuses several window sizes"
+        )
+        yield _guard(message, off)
+    for path, value in _given(recipe.target_options):
+        reason = next((why for key, why in _REFUSED_WITH_GUARD.items() if path == key or path.startswith(f"{key}.")), None)
+        if path.startswith(_OURS):
+            reason = "it belongs to the page check"
+        if reason and value is not None and value not in _HARMLESS.get(path, ()):
+            yield _guard(f"target_options.{path}: {reason}; with guard: off it is free", off, where=f"target_options.{path}")
+
+
+def _guard(message: str, alternatives: tuple[Alternative, ...], where: str = "guard") -> Problem:
+    return Problem(code="guard", where=where, message=message, alternatives=alternatives)
+
+
+def _given(options: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of ``target_options`` with its dotted path; none where they cannot be read, which is told elsewhere."""
+    try:
+        nested = nested_options(options)
+    except ValueError:
+        return
+    for key, value in nested.items():
+        path = f"{inside}{key}"
+        if isinstance(value, dict) and value:
+            yield from _given(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _repeats_int4_heads(recipe: Recipe, shape: ModelShape) -> bool:
+    """Whether INT4 keys' and values' heads would have to be repeated: upstream does so with NVFP4's scales only."""
+    cut = 1 if recipe.attention_data_parallel else recipe.tensor_parallel
+    if recipe.weights == "as_is":
+        given = shape.quantization
+        is_int4 = given is not None and given.kernel in _INT4 and not exclusion(given)(_A_KEY_PROJECTION)
+    else:
+        is_int4 = recipe.weights in _INT4 and recipe.quantize_scope == "all_linear"
+    return is_int4 and shape.latent is None and cut > shape.kv_heads
+
+
+def _about_experts(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Iterator[str]:
+    form = upstream().hf_checkpoint.w4a8_mode_of.get(shape.architecture)
+    if shape.moe is None or recipe.weights != "w4a8_awq" or form is None:
+        return
+    if form == "w4a8_custom":
+        yield (
+            f"{shape.architecture} reads routed experts as INT4 without AWQ's scales, packed along their inputs: what "
+            "TensorRT-LLM's own examples/quantization/quantize_mixed_precision_moe.py writes, and ModelOpt does not"
+        )
+    elif hardware.compute_capability == "8.9":
+        yield "W4A8 experts on SM 8.9: TensorRT-LLM's loader reads them as packed otherwise than ModelOpt packs them"

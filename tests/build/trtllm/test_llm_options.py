@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trtllm_recipes import llm_plan
+
+from roundhouse.build.planner.problems import Problem
+from roundhouse.build.trtllm.llm_options import llm_problems, llm_warnings
+
+
+def problems(name: str, **keys: Any) -> list[Problem]:
+    plan = llm_plan(name, **keys)
+    return llm_problems(plan.recipe, plan.shape)
+
+
+def warnings(name: str, **keys: Any) -> str:
+    plan = llm_plan(name, **keys)
+    return "\n".join(llm_warnings(plan.recipe, plan.shape, plan.hardware))
+
+
+def test_attention_data_parallelism_cannot_be_guarded() -> None:
+    (problem,) = problems("qwen3-30b-a3b-attention-dp", guard="tags")
+    assert "pages cannot be checked: set guard: off or attention_data_parallel: false" in problem.message
+    assert problem.legal_alternatives == ("guard off", "attention_data_parallel False")
+    assert problems("qwen3-30b-a3b-attention-dp") == []
+
+
+def test_pipeline_parallelism_cannot_be_guarded() -> None:
+    (problem,) = problems("llama-3.1-70b-tp4", pipeline_parallel=2)
+    assert problem.message == "the KV connector that installs the page check refuses pipeline parallelism"
+    assert problems("llama-3.1-70b-tp4", pipeline_parallel=2, guard="off") == []
+
+
+def test_several_window_sizes_cannot_be_guarded() -> None:
+    keys = {"shape": "gpt-oss-120b", "gpu": "h200", "weights": "as_is", "kv_cache": "bf16", "tensor_parallel": 2}
+    (problem,) = problems("smollm2", **keys)
+    assert "some layers look back on 128 tokens" in problem.message
+    assert problems("smollm2", guard="off", **keys) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"disable_overlap_scheduler": False}, "runs between whole steps"),
+        ({"kv_cache_config": {"host_cache_size": 1024}}, "pages that move to the host"),
+        ({"scheduler_config.capacity_scheduler_policy": "MAX_UTILIZATION"}, "GUARANTEED_NO_EVICT"),
+        ({"speculative_config": {"decoding_type": "MTP"}}, "speculative decoding"),
+        ({"cache_transceiver_config.backend": "UCX"}, "cache transceiver"),
+        ({"kv_connector_config": {"connector_module": "mine"}}, "one KV connector"),
+        ({"env_overrides": {"ROUNDHOUSE_GUARD_HOME": "/x"}}, "belongs to the page check"),
+        ({"max_beam_width": 2}, "beams share pages"),
+    ],
+)
+def test_options_that_the_page_check_cannot_be_had_beside(options: dict[str, Any], reason: str) -> None:
+    (problem,) = problems("smollm2", target_options=options)
+    assert reason in problem.message
+    assert problem.where.startswith("target_options.")
+    assert problem.legal_alternatives == ("guard off",)
+    assert problems("smollm2", target_options=options, guard="off") == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"disable_overlap_scheduler": True, "max_beam_width": 1, "speculative_config": None},
+        {"kv_cache_config": {"host_cache_size": 0, "enable_block_reuse": False}},
+        {"env_overrides": {"NCCL_DEBUG": "WARN"}, "stream_interval": 2},
+    ],
+)
+def test_options_that_change_nothing_for_the_page_check_are_free(options: dict[str, Any]) -> None:
+    assert problems("smollm2", target_options=options) == []
+
+
+def test_int4_heads_are_not_repeated() -> None:
+    (problem,) = problems("qwen3-30b-a3b", tensor_parallel=8, expert_parallel=8)
+    assert "INT4 key and value projections of 4 heads" in problem.message
+    assert problem.legal_alternatives == ("4", "weights fp8")
+    assert problems("qwen3-30b-a3b", tensor_parallel=8, expert_parallel=8, weights="fp8") == []
+    assert problems("qwen3-30b-a3b", tensor_parallel=8, expert_parallel=8, quantize_scope="routed_experts") == []
+    assert problems("kimi-k2.6-decode-tp8") == []
+
+
+def test_what_the_page_check_costs_is_said_where_it_is_on() -> None:
+    assert "guard tags turns the overlap scheduler off on trtllm-pytorch" in warnings("smollm2")
+    assert "overlap" not in warnings("smollm2", guard="off")
+    assert "overlap" not in warnings("kimi-k2.6-prefill-tp8")
+
+
+def test_the_scales_of_an_fp8_cache_are_warned_about() -> None:
+    assert "stored with scale 1" in warnings("smollm2", guard="off")
+    assert warnings("smollm2", guard="off", kv_cache="bf16") == ""
+
+
+def test_the_form_of_int4_experts_is_said_where_it_is_not_modelopts() -> None:
+    assert "reads routed experts as INT4 without AWQ's scales" in warnings("kimi-k2.6-decode-tp8")
+    assert "experts" not in warnings("qwen3-30b-a3b")
+    assert "W4A8 experts on SM 8.9" in warnings("qwen3-30b-a3b", gpu="l40s", kv_cache="bf16")
