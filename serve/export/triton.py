@@ -1,0 +1,143 @@
+"""A Triton repository, or a ``trtllm-serve`` command, for an engine that somebody else's server runs."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.recipe import Guard
+from roundhouse.errors import UsageError
+
+from ..settings import Overrides
+from ..triton.lint import lint_repository
+from ..triton.llmapi import write_llmapi
+from ..triton.repository import ENGINE_KEY, model_name, model_parameters, require_model_name, write_model
+from ..trtllm_arguments import TARGET, LlmPlace, arguments_text, guard_of, serving_arguments
+from ..trtllm_serve import trtllm_serve_command
+
+__all__ = ["Exported", "export_triton", "export_trtllm_serve", "place_of"]
+
+_ARGUMENTS_FILE = "llm.yaml"
+_STREAMS = "start it without --disable-auto-complete-config: through it upstream's model says that it streams"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how it is started where the engine runs."""
+
+    name: str
+    """What clients call the model."""
+    written: Path
+    """The model's folder, or the file of arguments."""
+    guard: Guard
+    start: str
+    """A command line for a shell."""
+    notes: tuple[str, ...] = ()
+
+
+def place_of(
+    engine: Engine, *, folder: PurePosixPath | None, metrics: str, home: PurePosixPath | None, library: PurePosixPath | None
+) -> LlmPlace:
+    """Where an engine will run.
+
+    Args:
+        engine: the engine.
+        folder: of the engine there; None: here.
+        metrics: where its page check answers, as ``host:port``.
+        home: for integrity events there.
+        library: the CUDA guard there.
+
+    Raises:
+        UsageError: a path is not absolute.
+    """
+    for what, path in (("engine folder", folder), ("home", home), ("guard library", library)):
+        if path is not None and not path.is_absolute():
+            raise UsageError(f"the {what} {path} is not absolute: whoever starts the server does so from another folder")
+    return LlmPlace(folder or PurePosixPath(engine.folder.resolve()), metrics=metrics, home=home, library=library)
+
+
+def export_triton(
+    engine: Engine,
+    repository: Path,
+    place: LlmPlace,
+    *,
+    guard: Guard | None,
+    name: str | None = None,
+    python: str = sys.executable,
+) -> Exported:
+    """Add an engine to a Triton repository, and lint it.
+
+    An engine for `trtllm-pytorch` becomes TensorRT-LLM's own `llmapi` model, any other the model of `roundhouse serve`.
+
+    Args:
+        engine: of any target.
+        repository: the folder to write to; made when absent.
+        place: where the engine runs.
+        guard: None takes the recipe's.
+        name: what it is served as; None takes its own name.
+        python: the interpreter of the engine process, where there is one.
+
+    Raises:
+        UsageError: the name cannot be, or is taken, or the engine cannot have this guard.
+        ServeError: what was written does not pass its lint.
+    """
+    name = name or model_name(engine)
+    require_model_name(name)
+    folder = repository / name
+    if folder.exists():
+        raise UsageError(f"{folder} is there already", hint="Remove it, or give --name or another --output.")
+    start = shlex.join(["tritonserver", f"--model-repository={repository.resolve()}"])
+    if engine.manifest.recipe.target == TARGET:
+        chosen = guard_of(engine, guard)
+        write_llmapi(repository, name, serving_arguments(engine, place, chosen), about=_about(engine, chosen))
+        return Exported(name, folder, chosen, start, (_STREAMS, *_about_guard(place, chosen)))
+    parameters = model_parameters(engine, Overrides(guard=guard), python=python) | {ENGINE_KEY: str(place.engine)}
+    write_model(repository, name, parameters)
+    lint_repository(repository)
+    note = f"its engine process runs in {python}, which must have roundhouse with all that serving needs"
+    return Exported(name, folder, guard or engine.manifest.recipe.guard, start, (note,))
+
+
+def export_trtllm_serve(
+    engine: Engine, folder: Path, place: LlmPlace, *, guard: Guard | None, host: str = "0.0.0.0", port: int = 8000
+) -> Exported:
+    """Write an engine's arguments to a file, and tell the ``trtllm-serve`` command for it.
+
+    Args:
+        engine: of the target `trtllm-pytorch`.
+        folder: to write ``llm.yaml`` to; made when absent.
+        place: where the engine runs.
+        guard: None takes the recipe's.
+        host: to listen on.
+        port: to listen on.
+
+    Raises:
+        UsageError: the engine is for another target, or cannot have this guard, or the file is there already.
+    """
+    chosen = guard_of(engine, guard)
+    arguments = serving_arguments(engine, place, chosen)
+    model = str(arguments.pop("model"))  # the command's own
+    file = folder / _ARGUMENTS_FILE
+    if file.exists():
+        raise UsageError(f"{file} is there already", hint="Remove it, or give another --output.")
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(arguments_text(arguments, about=_about(engine, chosen)), encoding="utf-8")
+    start = shlex.join(trtllm_serve_command(model, str(file.resolve()), host=host, port=port))
+    return Exported(model_name(engine), file, chosen, start, _about_guard(place, chosen))
+
+
+def _about(engine: Engine, guard: Guard) -> str:
+    return f"Engine {engine.manifest.id} ({engine.manifest.name}), guard {guard}; written by `roundhouse export`."
+
+
+def _about_guard(place: LlmPlace, guard: Guard) -> tuple[str, ...]:
+    if guard == "off":
+        return ()
+    return (
+        "roundhouse must be importable where TensorRT-LLM runs; in the gpu image by PYTHONPATH=/opt/roundhouse/package",
+        f"the page check is alive while GET /ready on {place.metrics} answers 200; its metrics are at /metrics there",
+        "the overlap scheduler is off: the host's work of each step no longer hides behind the GPU's; --guard off keeps it",
+    )
