@@ -19,6 +19,9 @@ from roundhouse.build.trtllm.llm_engine import LLM_FILE, require_known
 from roundhouse.build.trtllm.llm_options import llm_problems
 from roundhouse.errors import EngineError, UsageError
 
+from .settings import Overrides
+from .trtllm_overrides import overridden
+
 __all__ = ["TARGET", "LlmPlace", "arguments_text", "guard_of", "placed_arguments", "serving_arguments"]
 
 TARGET = "trtllm-pytorch"
@@ -69,20 +72,22 @@ def guard_of(engine: Engine, asked: Guard | None) -> Guard:
     return guard
 
 
-def serving_arguments(engine: Engine, place: LlmPlace, guard: Guard) -> dict[str, Any]:
+def serving_arguments(engine: Engine, place: LlmPlace, guard: Guard, overrides: Overrides | None = None) -> dict[str, Any]:
     """The arguments of ``tensorrt_llm.LLM`` for an engine at its place.
 
     Args:
         engine: of the target `trtllm-pytorch`.
         place: where it runs.
         guard: as :func:`guard_of` gives it.
+        overrides: what else to change of its recipe.
 
     Raises:
-        UsageError: the engine is for another target.
+        UsageError: the engine is for another target, or an override cannot be.
         EngineError: its arguments cannot be read.
         BuildError: one of them is not TensorRT-LLM's.
     """
-    arguments = placed_arguments(_built(engine), engine.manifest.id, place, guard)
+    arguments = overridden(_built(engine), engine.manifest.plan, overrides or Overrides())
+    arguments = placed_arguments(arguments, engine.manifest.id, place, guard)
     require_known(arguments)
     return arguments
 

@@ -64,7 +64,7 @@ def export_triton(
     repository: Path,
     place: LlmPlace,
     *,
-    guard: Guard | None,
+    overrides: Overrides | None = None,
     name: str | None = None,
     python: str = sys.executable,
 ) -> Exported:
@@ -76,12 +76,12 @@ def export_triton(
         engine: of any target.
         repository: the folder to write to; made when absent.
         place: where the engine runs.
-        guard: None takes the recipe's.
+        overrides: what to change of its recipe.
         name: what it is served as; None takes its own name.
         python: the interpreter of the engine process, where there is one.
 
     Raises:
-        UsageError: the name cannot be, or is taken, or the engine cannot have this guard.
+        UsageError: the name cannot be, or is taken, or an override cannot be.
         ServeError: what was written does not pass its lint.
     """
     name = name or model_name(engine)
@@ -90,19 +90,26 @@ def export_triton(
     if folder.exists():
         raise UsageError(f"{folder} is there already", hint="Remove it, or give --name or another --output.")
     start = shlex.join(["tritonserver", f"--model-repository={repository.resolve()}"])
+    changes = overrides or Overrides()
     if engine.manifest.recipe.target == TARGET:
-        chosen = guard_of(engine, guard)
-        write_llmapi(repository, name, serving_arguments(engine, place, chosen), about=_about(engine, chosen))
-        return Exported(name, folder, chosen, start, (_STREAMS, *_about_guard(place, chosen)))
-    parameters = model_parameters(engine, Overrides(guard=guard), python=python) | {ENGINE_KEY: str(place.engine)}
+        guard = guard_of(engine, changes.guard)
+        write_llmapi(repository, name, serving_arguments(engine, place, guard, changes), about=_about(engine, guard))
+        return Exported(name, folder, guard, start, (_STREAMS, *_about_guard(place, guard)))
+    parameters = model_parameters(engine, changes, python=python) | {ENGINE_KEY: str(place.engine)}
     write_model(repository, name, parameters)
     lint_repository(repository)
     note = f"its engine process runs in {python}, which must have roundhouse with all that serving needs"
-    return Exported(name, folder, guard or engine.manifest.recipe.guard, start, (note,))
+    return Exported(name, folder, changes.guard or engine.manifest.recipe.guard, start, (note,))
 
 
 def export_trtllm_serve(
-    engine: Engine, folder: Path, place: LlmPlace, *, guard: Guard | None, host: str = "0.0.0.0", port: int = 8000
+    engine: Engine,
+    folder: Path,
+    place: LlmPlace,
+    *,
+    overrides: Overrides | None = None,
+    host: str = "0.0.0.0",
+    port: int = 8000,
 ) -> Exported:
     """Write an engine's arguments to a file, and tell the ``trtllm-serve`` command for it.
 
@@ -110,23 +117,24 @@ def export_trtllm_serve(
         engine: of the target `trtllm-pytorch`.
         folder: to write ``llm.yaml`` to; made when absent.
         place: where the engine runs.
-        guard: None takes the recipe's.
+        overrides: what to change of its recipe.
         host: to listen on.
         port: to listen on.
 
     Raises:
-        UsageError: the engine is for another target, or cannot have this guard, or the file is there already.
+        UsageError: the engine is for another target, or an override cannot be, or the file is there already.
     """
-    chosen = guard_of(engine, guard)
-    arguments = serving_arguments(engine, place, chosen)
+    changes = overrides or Overrides()
+    guard = guard_of(engine, changes.guard)
+    arguments = serving_arguments(engine, place, guard, changes)
     model = str(arguments.pop("model"))  # the command's own
     file = folder / _ARGUMENTS_FILE
     if file.exists():
         raise UsageError(f"{file} is there already", hint="Remove it, or give another --output.")
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(arguments_text(arguments, about=_about(engine, chosen)), encoding="utf-8")
+    file.write_text(arguments_text(arguments, about=_about(engine, guard)), encoding="utf-8")
     start = shlex.join(trtllm_serve_command(model, str(file.resolve()), host=host, port=port))
-    return Exported(model_name(engine), file, chosen, start, _about_guard(place, chosen))
+    return Exported(model_name(engine), file, guard, start, _about_guard(place, guard))
 
 
 def _about(engine: Engine, guard: Guard) -> str:

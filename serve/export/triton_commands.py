@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,10 @@ from roundhouse.build.command_options import HomeOption, JsonOption, home_at, pr
 from roundhouse.build.commands import EngineArgument
 from roundhouse.build.extras import require_extra
 
+from ..engine_options import with_engine_options
+
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
-    from roundhouse.build.recipe import Guard
 
     from ..trtllm_arguments import LlmPlace
     from .triton import Exported
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["add_triton_commands"]
 
 _Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write to; made when it is not there.")]
-_Guard = Annotated[str | None, typer.Option(help="Page check: off or tags. Default: the recipe's.")]
 _Folder = Annotated[str | None, typer.Option(help="The engine's folder where it will run, if that is not here.")]
 _GuardMetrics = Annotated[str, typer.Option(help="Where the page check in TensorRT-LLM answers /ready and /metrics.")]
 _GuardHome = Annotated[str | None, typer.Option(help="Home there that integrity events are written to. Default: none are.")]
@@ -33,15 +33,14 @@ _METRICS = "0.0.0.0:8003"
 
 def add_triton_commands(export: typer.Typer) -> None:
     """Mount them in the group `export`."""
-    export.command("triton")(triton)
-    export.command("trtllm-serve")(trtllm_serve)
+    export.command("triton")(with_engine_options(triton))
+    export.command("trtllm-serve")(with_engine_options(trtllm_serve))
 
 
 def triton(
     engine: EngineArgument,
     output: _Output,
     name: Annotated[str | None, typer.Option(help="What the model is served as. Default: the engine's name.")] = None,
-    guard: _Guard = None,
     engine_folder: _Folder = None,
     python: Annotated[
         str | None, typer.Option(help="Interpreter of the engine process, for targets that have one. Default: this one.")
@@ -51,21 +50,22 @@ def triton(
     guard_library: _GuardLibrary = None,
     home: HomeOption = None,
     json: JsonOption = False,
+    **engine_keys: Any,
 ) -> None:
     """Write a Triton model repository for an engine: TensorRT-LLM's `llmapi` model, or the one that `serve` runs."""
     require_extra("serve")
+    from ..settings import overrides_of
     from .triton import export_triton
 
     found = _find(engine, home)
     place = _place(found, engine_folder, guard_metrics, guard_home, guard_library)
-    chosen = _guard(guard)
-    _show(export_triton(found, output, place, guard=chosen, name=name, python=python or sys.executable), json=json)
+    overrides = overrides_of(**engine_keys)
+    _show(export_triton(found, output, place, overrides=overrides, name=name, python=python or sys.executable), json=json)
 
 
 def trtllm_serve(
     engine: EngineArgument,
     output: _Output,
-    guard: _Guard = None,
     host: Annotated[str, typer.Option(help="Address that trtllm-serve listens on.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port that trtllm-serve listens on.")] = 8000,
     engine_folder: _Folder = None,
@@ -74,13 +74,16 @@ def trtllm_serve(
     guard_library: _GuardLibrary = None,
     home: HomeOption = None,
     json: JsonOption = False,
+    **engine_keys: Any,
 ) -> None:
     """Write an engine's arguments for TensorRT-LLM's own server, and tell the command that starts it."""
+    from ..settings import overrides_of
     from .triton import export_trtllm_serve
 
     found = _find(engine, home)
     place = _place(found, engine_folder, guard_metrics, guard_home, guard_library)
-    _show(export_trtllm_serve(found, output, place, guard=_guard(guard), host=host, port=port), json=json)
+    overrides = overrides_of(**engine_keys)
+    _show(export_trtllm_serve(found, output, place, overrides=overrides, host=host, port=port), json=json)
 
 
 def _find(engine: str, home: Path | None) -> Engine:
@@ -94,12 +97,6 @@ def _place(engine: Engine, folder: str | None, metrics: str, home: str | None, l
 
     paths = [None if path is None else PurePosixPath(path) for path in (folder, home, library)]
     return place_of(engine, folder=paths[0], metrics=metrics, home=paths[1], library=paths[2])
-
-
-def _guard(asked: str | None) -> Guard | None:
-    from ..settings import overrides_of
-
-    return overrides_of(guard=asked).guard
 
 
 def _show(done: Exported, *, json: bool) -> None:

@@ -11,6 +11,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments
 from roundhouse.build.trtllm.upstream import ClassRecord, check_fields, upstream
 from roundhouse.errors import BuildError, EngineError, UsageError
+from roundhouse.serve.settings import Overrides
 from roundhouse.serve.trtllm_arguments import LlmPlace, arguments_text, guard_of, serving_arguments
 
 PLACE = LlmPlace(PurePosixPath("/models/e1"), home=PurePosixPath("/data"), library=PurePosixPath("/opt/guard.so"))
@@ -40,6 +41,12 @@ def test_the_page_check_comes_through_the_connector_and_the_environment(engine: 
         "ROUNDHOUSE_GUARD_LIBRARY": "/opt/guard.so",
     }
     assert check_fields(LLM_ARGUMENTS, arguments) == []
+
+
+def test_overrides_change_the_arguments_and_are_checked(engine: Engine) -> None:
+    assert serving_arguments(engine, PLACE, "off", Overrides(max_batch_size=3))["max_batch_size"] == 3
+    with pytest.raises(UsageError, match="--kernels"):
+        serving_arguments(engine, PLACE, "off", Overrides(kernels="torch"))
 
 
 def test_what_is_not_known_of_a_place_is_not_said(engine: Engine) -> None:

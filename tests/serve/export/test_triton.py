@@ -11,6 +11,7 @@ from tritonclient.grpc import model_config_pb2
 from roundhouse.build.engine import Engine
 from roundhouse.errors import UsageError
 from roundhouse.serve.export.triton import export_triton, export_trtllm_serve, place_of
+from roundhouse.serve.settings import Overrides
 from roundhouse.serve.trtllm_arguments import LlmPlace, serving_arguments
 
 THERE = LlmPlace(PurePosixPath("/models/e1"))
@@ -23,7 +24,7 @@ def engine(tiny_engine: Engine, tmp_path: Path) -> Engine:
 
 
 def test_an_engine_for_pytorch_becomes_upstreams_model(engine: Engine, tmp_path: Path) -> None:
-    done = export_triton(engine, tmp_path / "models", THERE, guard=None)
+    done = export_triton(engine, tmp_path / "models", THERE)
     assert (done.name, done.guard) == (engine.manifest.name, "tags")
     given = yaml.safe_load((done.written / "1" / "model.yaml").read_text())
     assert given.pop("triton_config")["decoupled"]
@@ -33,14 +34,14 @@ def test_an_engine_for_pytorch_becomes_upstreams_model(engine: Engine, tmp_path:
 
 
 def test_without_a_page_check_nothing_is_said_of_it(engine: Engine, tmp_path: Path) -> None:
-    done = export_triton(engine, tmp_path / "models", THERE, guard="off", name="plain")
+    done = export_triton(engine, tmp_path / "models", THERE, overrides=Overrides(guard="off"), name="plain")
     assert "roundhouse" not in (done.written / "1" / "model.yaml").read_text().partition("\n")[2]
     assert done.notes == ("start it without --disable-auto-complete-config: through it upstream's model says that it streams",)
     assert done.written.name == "plain"
 
 
 def test_an_engine_for_torch_becomes_the_model_of_serve(tiny_engine: Engine, tmp_path: Path) -> None:
-    done = export_triton(tiny_engine, tmp_path / "models", THERE, guard="off", python="/venv/bin/python")
+    done = export_triton(tiny_engine, tmp_path / "models", THERE, overrides=Overrides(guard="off"), python="/venv/bin/python")
     config = text_format.Parse((done.written / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
     assert {key: value.string_value for key, value in config.parameters.items()} == {
         "engine": "/models/e1",
@@ -51,28 +52,28 @@ def test_an_engine_for_torch_becomes_the_model_of_serve(tiny_engine: Engine, tmp
 
 def test_engines_share_a_repository_and_none_is_written_over(engine: Engine, tiny_engine: Engine, tmp_path: Path) -> None:
     models = tmp_path / "models"
-    export_triton(engine, models, THERE, guard=None, name="a")
-    export_triton(tiny_engine, models, THERE, guard=None, name="b")
+    export_triton(engine, models, THERE, name="a")
+    export_triton(tiny_engine, models, THERE, name="b")
     assert sorted(path.name for path in models.iterdir()) == ["a", "b"]
     for other in (engine, tiny_engine):
         with pytest.raises(UsageError, match="is there already"):
-            export_triton(other, models, THERE, guard=None, name="a")
+            export_triton(other, models, THERE, name="a")
 
 
 def test_the_command_of_trtllm_serve_reads_the_arguments_from_a_file(engine: Engine, tmp_path: Path) -> None:
-    done = export_trtllm_serve(engine, tmp_path / "out", THERE, guard=None, port=9100)
+    done = export_trtllm_serve(engine, tmp_path / "out", THERE, port=9100)
     file = tmp_path / "out" / "llm.yaml"
     assert done.start == (
         f"trtllm-serve /models/e1/checkpoint --backend pytorch --host 0.0.0.0 --port 9100 --config {file.resolve()}"
     )
     assert {"model": "/models/e1/checkpoint", **yaml.safe_load(file.read_text())} == serving_arguments(engine, THERE, "tags")
     with pytest.raises(UsageError, match="is there already"):
-        export_trtllm_serve(engine, tmp_path / "out", THERE, guard=None)
+        export_trtllm_serve(engine, tmp_path / "out", THERE)
 
 
 def test_other_targets_have_no_trtllm_serve(tiny_engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is for the target torch"):
-        export_trtllm_serve(tiny_engine, tmp_path / "out", THERE, guard=None)
+        export_trtllm_serve(tiny_engine, tmp_path / "out", THERE)
     assert not (tmp_path / "out").exists()
 
 

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trtllm_recipes import llm_plan
+
+from roundhouse.build.trtllm.llm_arguments import llm_arguments
+from roundhouse.errors import UsageError
+from roundhouse.serve.settings import Overrides
+from roundhouse.serve.trtllm_overrides import overridden
+
+PLAN = llm_plan("qwen3-30b-a3b")
+BUILT = llm_arguments(PLAN)
+
+
+def changed(**keys: Any) -> dict[str, Any]:
+    return overridden(BUILT, PLAN, Overrides(**keys))
+
+
+def test_without_overrides_nothing_changes() -> None:
+    assert changed() == BUILT
+    assert changed(guard="off") == BUILT
+
+
+def test_sizes_change_what_follows_from_them_and_nothing_else() -> None:
+    found = changed(max_batch_size=7, max_seq_len=4096, max_num_tokens=8192)
+    assert (found["max_batch_size"], found["cuda_graph_config"]["max_batch_size"]) == (7, 7)
+    assert (found["max_seq_len"], found["enable_chunked_prefill"]) == (4096, False)
+    assert {key for key in BUILT if found[key] != BUILT[key]} == {
+        "max_batch_size",
+        "cuda_graph_config",
+        "max_seq_len",
+        "enable_chunked_prefill",
+    }
+
+
+def test_a_memory_key_takes_the_place_of_the_recipes() -> None:
+    kept = {"tokens_per_block": 32, "dtype": "fp8", "enable_partial_reuse": False}
+    assert changed(kv_cache_tokens=4096)["kv_cache_config"] == {**kept, "max_tokens": 4096}
+    assert changed(kv_cache_bytes=2**30)["kv_cache_config"] == {**kept, "max_gpu_total_bytes": 2**30}
+    half = changed(memory_fraction=0.5)["kv_cache_config"]
+    assert half["free_gpu_memory_fraction"] == 0.5
+    assert 0 < half["max_gpu_total_bytes"] < BUILT["kv_cache_config"]["max_gpu_total_bytes"]
+
+
+def test_prefix_reuse_is_upstreams_block_reuse() -> None:
+    assert changed(prefix_reuse=False)["kv_cache_config"]["enable_block_reuse"] is False
+
+
+def test_what_the_engine_was_built_with_stays() -> None:
+    older = {**BUILT, "stream_interval": 9, "print_iter_log": True}
+    found = overridden(older, PLAN, Overrides(max_batch_size=7))
+    assert (found["stream_interval"], found["print_iter_log"], found["max_batch_size"]) == (9, True, 7)
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ({"max_waiting": 3}, "--max-waiting: TensorRT-LLM runs its own loop"),
+        ({"kernels": "torch"}, "--kernels: TensorRT-LLM runs its own loop"),
+        ({"max_seq_len": 10**6}, "is above the model's 40960 positions"),
+        ({"page_tokens": 48}, "page_tokens 48: TensorRT-LLM's tokens_per_block is a power of two"),
+    ],
+)
+def test_overrides_that_cannot_be_are_refused(keys: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        changed(**keys)
