@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,7 +11,9 @@ from roundhouse.errors import BuildError, VerifyError
 
 from ..compiled import Compilation, Compiled
 from ..engine import CHECKPOINT
+from ..kv_scales import is_kv_scale_candidate
 from ..planner.plan import Plan
+from ..weights import Tensors
 from .hf_checkpoint import check_hf_checkpoint
 from .llm_arguments import LLM_ARGUMENTS, llm_arguments
 from .options import nested_options
@@ -22,6 +25,7 @@ LLM_FILE = "llm.yaml"
 """In the folder of what was compiled: the arguments of the LLM API."""
 
 _SHOWN = 8
+_FP8_LARGEST = 448
 
 
 def compile_llm(work: Compilation) -> Compiled:
@@ -39,6 +43,8 @@ def compile_llm(work: Compilation) -> Compiled:
         raise VerifyError(f"TensorRT-LLM's PyTorch backend would not read this checkpoint as it is meant:\n{lines}")
     arguments = llm_arguments(plan)
     require_known(arguments)
+    if recipe.kv_cache == "fp8" and (warning := _about_kv_scales(work.folder / CHECKPOINT)):
+        work.report.warn(warning)
     work.output.mkdir()
     (work.output / LLM_FILE).write_text(llm_yaml(plan, arguments), encoding="utf-8")
     work.stage.result = f"{len(arguments)} arguments of the LLM API, checked against TensorRT-LLM {upstream().version}"
@@ -60,6 +66,21 @@ def require_known(arguments: dict[str, Any]) -> None:
     """
     if complaints := check_fields(LLM_ARGUMENTS, arguments):
         raise BuildError(f"these are no arguments of TensorRT-LLM {upstream().version}: {'; '.join(complaints)}")
+
+
+def _about_kv_scales(folder: Path) -> str | None:
+    """What is lost where the largest key or value of the calibration text is beyond what FP8 holds without its scale."""
+    tensors = Tensors(folder)
+    scales = {name: float(tensors[name].float().max()) for name in tensors if is_kv_scale_candidate(name)}
+    beyond = [name for name, scale in scales.items() if scale > 1]
+    if not beyond:
+        return None
+    worst = max(beyond, key=lambda name: scales[name])
+    return (
+        f"{len(beyond)} of {len(scales)} KV scales are above 1, that of {worst} is for values up to "
+        f"{scales[worst] * _FP8_LARGEST:,.0f}: trtllm-pytorch uses none and cuts off what is beyond ±{_FP8_LARGEST}; "
+        "kv_cache bf16 keeps it"
+    )
 
 
 def llm_yaml(plan: Plan, arguments: dict[str, Any]) -> str:

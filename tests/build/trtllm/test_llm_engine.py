@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file, save_file
 from trtllm_recipes import llm_plan
 
 from roundhouse.build.compiled import Compilation
@@ -49,6 +51,7 @@ def test_the_arguments_lie_beside_the_checkpoint_and_the_manifest_tells_of_them(
     assert (compiled.versions, compiled.world_size, compiled.guard) == ({"tensorrt_llm": "1.2.1"}, 2, None)
     assert compiled.options == {"kv_cache_config": {"enable_block_reuse": False}}
     assert "arguments of the LLM API" in work.stage.result
+    assert work.report.warnings == []
 
 
 def test_a_checkpoint_that_would_be_read_wrongly_is_refused(work: Compilation) -> None:
@@ -60,6 +63,18 @@ def test_a_checkpoint_that_would_be_read_wrongly_is_refused(work: Compilation) -
     with pytest.raises(VerifyError, match="says quant_algo W4A8_AWQ, the recipe asks for int4_awq"):
         compile_llm(work)
     assert not work.output.exists()
+
+
+def test_keys_beyond_what_fp8_holds_are_warned_about(work: Compilation) -> None:
+    path = work.folder / "checkpoint" / "model.safetensors"
+    tensors = load_file(path)
+    tensors["model.layers.1.self_attn.k_proj.k_scale"] = torch.tensor(2.5)
+    save_file(tensors, path)
+    compile_llm(work)
+    (said,) = work.report.warnings
+    assert said.startswith(
+        "1 of 4 KV scales are above 1, that of model.layers.1.self_attn.k_proj.k_scale is for values up to 1,120:"
+    )
 
 
 def test_an_argument_that_upstream_does_not_know_is_refused() -> None:
