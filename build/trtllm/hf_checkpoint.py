@@ -15,13 +15,16 @@ from ..models.exclusions import exclusion
 from ..models.parameters import part_and_split
 from ..planner.plan import Plan
 from ..weights import Tensors
-from .hf_experts import check_equal_scales, check_experts, is_expert
+from .hf_experts import check_experts, is_expert
+from .hf_fused import differing_scales, partly_scaled
 from .hf_quantization import ALGORITHMS, HfQuantization, read_hf_quantization
-from .hf_tensors import check_fused, check_linear
+from .hf_tensors import check_linear
 
-__all__ = ["check_hf_checkpoint"]
+__all__ = ["check_hf_checkpoint", "rounded_anew"]
 
 _LINEARS = ("attention", "mlp", "shared_expert", "routed_expert")
+_W4A8_SCALES = ("input_scale", "weight_scale_2", "pre_quant_scale")
+"""Of linears that are loaded as one: upstream insists on equal ones, or takes the larger."""
 
 
 def check_hf_checkpoint(folder: Path, plan: Plan) -> list[str]:
@@ -41,9 +44,22 @@ def check_hf_checkpoint(folder: Path, plan: Plan) -> list[str]:
     problems = [*found.problems, *_about_config(found, plan)]
     if problems or found.algorithm in (None, "MIXED_PRECISION"):
         return problems
-    excluded = exclusion(found.as_input())
-    linears = [module for module in _linears(checkpoint, plan.shape.layers) if not excluded(f"{module}.weight")]
-    return [*_about_tensors(checkpoint, linears, found, plan)]
+    return [*_about_tensors(checkpoint, _linears(checkpoint, found, plan.shape.layers), found, plan)]
+
+
+def rounded_anew(folder: Path, plan: Plan) -> str | None:
+    """What to say of FP8 linears that upstream rounds to a common scale when it loads them as one, or None."""
+    checkpoint, found = read_checkpoint(folder), read_hf_quantization(folder)
+    if found.algorithm != "FP8":
+        return None
+    linears = _linears(checkpoint, found, plan.shape.layers)
+    differing = [*differing_scales(Tensors(folder), [m for m in linears if not is_expert(m)], ("weight_scale",))]
+    if not differing:
+        return None
+    return (
+        f"FP8 linears that TensorRT-LLM loads as one have scales of their own ({len(differing)} times, as {differing[0]}): it "
+        "rounds them anew to the largest, so what runs is a little less exact than what was measured"
+    )
 
 
 def _about_config(found: HfQuantization, plan: Plan) -> Iterator[str]:
@@ -65,17 +81,20 @@ def _about_tensors(checkpoint: Checkpoint, linears: list[str], found: HfQuantiza
     plain = [module for module in linears if not is_expert(module)]
     for module in plain:
         yield from check_linear(checkpoint, module, algorithm, found.group_size)
-    yield from check_fused(checkpoint, plain, algorithm)
+    if algorithm == "FP8":
+        yield from partly_scaled(checkpoint.tensors.keys(), plain)
     yield from check_experts(checkpoint, [m for m in linears if is_expert(m)], algorithm, plan.shape.architecture)
     if algorithm == "W4A8_AWQ":
-        yield from check_equal_scales(Tensors(checkpoint.folder), linears)
+        yield from differing_scales(Tensors(checkpoint.folder), linears, _W4A8_SCALES)
 
 
-def _linears(checkpoint: Checkpoint, layers: int) -> Iterator[str]:
-    """Linears of the model's layers, by full name: those for multi-token prediction are not loaded."""
+def _linears(checkpoint: Checkpoint, found: HfQuantization, layers: int) -> list[str]:
+    """Linears of the model's layers that are quantized, by full name: those for multi-token prediction are not loaded."""
+    excluded, modules = exclusion(found.as_input()), []
     for name, tensor in checkpoint.tensors.items():
         known, words = part_and_split(name), name.split(".")
         if not name.endswith(".weight") or len(tensor.shape) != 2 or known is None or known[0] not in _LINEARS:
             continue
-        if "layers" in words and int(words[words.index("layers") + 1]) < layers:
-            yield name.removesuffix(".weight")
+        if "layers" in words and int(words[words.index("layers") + 1]) < layers and not excluded(name):
+            modules.append(name.removesuffix(".weight"))
+    return modules

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ..models.checkpoint import Checkpoint, StoredTensor
+from .hf_fused import FUSED
 from .upstream import TensorLayout, upstream
 
-__all__ = ["FUSED", "check_fused", "check_layout", "check_linear"]
-
-FUSED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
-"""Linears that upstream loads as one."""
+__all__ = ["check_layout", "check_linear"]
 
 _ALONE = ("o_proj", "down_proj")
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -79,19 +77,6 @@ def check_layout(checkpoint: Checkpoint, module: str, layouts: Mapping[str, Tens
             yield f"{module}.{name} is {tensor.dtype}, not {layout.dtype}"
         elif (wanted := _shape(layout, sizes)) != (() if not wanted and tensor.shape == (1,) else tensor.shape):
             yield f"{module}.{name} has the shape {list(tensor.shape)}, not {list(wanted)}"
-
-
-def check_fused(checkpoint: Checkpoint, modules: Iterable[str], algorithm: str) -> Iterator[str]:
-    """FP8 linears that are loaded as one, of which some have an input scale and some have none: upstream would make one up."""
-    if algorithm != "FP8":
-        return
-    known = set(modules)
-    for linears in FUSED:
-        for first in sorted(name for name in known if name.endswith(f".{linears[0]}")):
-            parts = [first.removesuffix(linears[0]) + own for own in linears]
-            having = [f"{part}.input_scale" in checkpoint.tensors for part in parts if part in known]
-            if any(having) and not all(having):
-                yield f"{first} and what is loaded with it: some have an input_scale, some have none"
 
 
 def _sizes(weight: StoredTensor, layout: TensorLayout) -> dict[str, int]:

@@ -14,7 +14,7 @@ from ..engine import CHECKPOINT
 from ..kv_scales import is_kv_scale_candidate
 from ..planner.plan import Plan
 from ..weights import Tensors
-from .hf_checkpoint import check_hf_checkpoint
+from .hf_checkpoint import check_hf_checkpoint, rounded_anew
 from .llm_arguments import LLM_ARGUMENTS, llm_arguments
 from .options import nested_options
 from .upstream import check_fields, upstream
@@ -35,16 +35,17 @@ def compile_llm(work: Compilation) -> Compiled:
         VerifyError: naming every tensor and every key of the checkpoint that it would not read, or read wrongly.
         BuildError: an argument is none of the recorded TensorRT-LLM's.
     """
-    plan, recipe = work.plan, work.recipe
-    problems = check_hf_checkpoint(work.folder / CHECKPOINT, plan)
+    plan, recipe, checkpoint = work.plan, work.recipe, work.folder / CHECKPOINT
+    problems = check_hf_checkpoint(checkpoint, plan)
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         lines = "\n".join(f"  - {line}" for line in [*problems[:_SHOWN], *more])
         raise VerifyError(f"TensorRT-LLM's PyTorch backend would not read this checkpoint as it is meant:\n{lines}")
     arguments = llm_arguments(plan)
     require_known(arguments)
-    if recipe.kv_cache == "fp8" and (warning := _about_kv_scales(work.folder / CHECKPOINT)):
-        work.report.warn(warning)
+    for warning in (rounded_anew(checkpoint, plan), _about_kv_scales(checkpoint) if recipe.kv_cache == "fp8" else None):
+        if warning:
+            work.report.warn(warning)
     work.output.mkdir()
     (work.output / LLM_FILE).write_text(llm_yaml(plan, arguments), encoding="utf-8")
     work.stage.result = f"{len(arguments)} arguments of the LLM API, checked against TensorRT-LLM {upstream().version}"

@@ -17,7 +17,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.models.sources import read_model
 from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.build.planner.plan import Plan, make_plan
-from roundhouse.build.trtllm.hf_checkpoint import check_hf_checkpoint
+from roundhouse.build.trtllm.hf_checkpoint import check_hf_checkpoint, rounded_anew
 
 Tensors = dict[str, torch.Tensor]
 
@@ -35,6 +35,23 @@ def plan_for(engine: Engine, **keys: Any) -> Plan:
 def test_what_is_built_is_read_as_it_is_meant(build_engine, weights: str, kv_cache: str) -> None:
     engine = build_engine("qwen2", weights=weights, kv_cache=kv_cache)
     assert check_hf_checkpoint(engine.checkpoint, plan_for(engine)) == []
+
+
+def test_fp8_scales_of_what_is_loaded_as_one_are_warned_about_where_they_differ(build_engine, tmp_path: Path) -> None:
+    engine = build_engine("qwen2", weights="fp8")
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(engine.checkpoint, folder)
+    held = load_file(folder / "model.safetensors")
+    for name in [name for name in held if name.endswith(".weight_scale")]:
+        held[name] = torch.tensor(0.5)
+    save_file(held, folder / "model.safetensors")
+    assert rounded_anew(folder, plan_for(engine)) is None
+    held["model.layers.1.mlp.up_proj.weight_scale"] = torch.tensor(0.25)
+    save_file(held, folder / "model.safetensors")
+    said = rounded_anew(folder, plan_for(engine))
+    assert said is not None
+    assert "(1 times, as gate_proj, up_proj of model.layers.1.mlp differ in weight_scale)" in said
+    assert rounded_anew(build_engine("qwen2").checkpoint, plan_for(build_engine("qwen2"))) is None
 
 
 @pytest.fixture
