@@ -48,6 +48,8 @@ class Compiled(BaseModel):
     pipeline_parallel: int
     guard: CompiledGuard | None
     """None when the guard is off, and where the guard runs in upstream's own loop."""
+    timing_cache: str | None = None
+    """In the folder: what TensorRT measured of kernels. Another build's option ``input_timing_cache`` may name it."""
     options: dict[str, JsonValue]
     """The recipe's ``target_options``, nested as upstream takes them."""
 

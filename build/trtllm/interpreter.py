@@ -1,0 +1,113 @@
+"""The Python that TensorRT-LLM is installed in: this one, or another whose path is given.
+
+Quantizing and TensorRT-LLM want different versions of torch and transformers, so that they mostly live apart. What runs over
+there are scripts of ours (``host_probe.py``, ``rank_build.py``, ``guard_build.py``) that need nothing of this environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from roundhouse.errors import SetupError
+
+from .versions import installed_version, target_verdicts
+
+__all__ = ["PYTHON_VARIABLE", "Installation", "find_installation", "find_python", "script", "version_there"]
+
+PYTHON_VARIABLE = "ROUNDHOUSE_TRTLLM_PYTHON"
+"""The environment variable with the path of TensorRT-LLM's Python, where that is not this one."""
+_ANSWER = "roundhouse-probe "
+_IMPORT_SECONDS = 600.0
+"""TensorRT-LLM takes a minute to import from a cold disk."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A TensorRT-LLM that was imported: in which Python, and its versions."""
+
+    python: Path
+    version: str
+    tensorrt: str
+
+
+def find_python() -> Path:
+    """TensorRT-LLM's Python; nothing is started.
+
+    Raises:
+        SetupError: none is given and TensorRT-LLM is not in this one, or what is given cannot be run.
+    """
+    given = os.environ.get(PYTHON_VARIABLE)
+    if given:
+        found = shutil.which(given)
+        if found is None:
+            raise SetupError(f"{PYTHON_VARIABLE} is {given}, and that cannot be run", hint="Give the path of a Python.")
+        return Path(found)
+    if installed_version() is None:
+        raise SetupError(
+            "TensorRT-LLM is not installed in this environment",
+            hint=f"Set {PYTHON_VARIABLE} to the Python that has it; in NVIDIA's container that is /usr/bin/python3.",
+        )
+    return Path(sys.executable)
+
+
+def version_there() -> str | None:
+    """The version of the TensorRT-LLM that builds would use, or None. Nothing of it is imported."""
+    try:
+        python = find_python()
+    except SetupError:
+        return None
+    if python == Path(sys.executable):
+        return installed_version()
+    code = "from importlib.metadata import version; print(version('tensorrt_llm'))"
+    try:
+        answer = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=environment())
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip() or None
+
+
+def find_installation(target: str) -> Installation:
+    """Import TensorRT-LLM in its Python, in a process of its own, and see that its version runs a target.
+
+    Raises:
+        SetupError: there is none, it cannot be imported (its own words are in the message), or its version does not run the
+            target, in which case the target that it does run is named.
+    """
+    python = find_python()
+    try:
+        ran = subprocess.run(
+            [python, script("host_probe")],
+            capture_output=True,
+            text=True,
+            timeout=_IMPORT_SECONDS,
+            env=environment(),
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SetupError(f"{python} could not be asked for its TensorRT-LLM: {error}") from None
+    answers = [line.removeprefix(_ANSWER) for line in ran.stdout.splitlines() if line.startswith(_ANSWER)]
+    if not answers:
+        words = (ran.stderr.strip() or ran.stdout.strip() or f"it ended with {ran.returncode}").splitlines()[-1]
+        raise SetupError(f"{python} has no TensorRT-LLM that can be imported: {words}")
+    versions: Mapping[str, str] = json.loads(answers[-1])
+    if reason := target_verdicts(versions["tensorrt_llm"])[target]:
+        raise SetupError(f"target {target}: {reason}", hint=f"It is the TensorRT-LLM of {python}.")
+    return Installation(python, versions["tensorrt_llm"], versions["tensorrt"])
+
+
+def script(name: str) -> Path:
+    """One of our scripts for TensorRT-LLM's Python, by its name."""
+    return Path(__file__).with_name(f"{name}.py")
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """For a process of TensorRT-LLM's Python: this one's, without the ways that lead back to this environment's packages."""
+    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")}
+    return kept | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"} | changes
