@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ..hardware import Hardware
 from ..models.shape import ModelShape
 from ..recipe import Recipe
+from ..trtllm.llm_options import llm_problems, llm_warnings
 from ..trtllm.options import check_target_options
 from .problems import Alternative, Problem, set_to
 
@@ -104,6 +105,8 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
             problems.append(Problem(code=key, where=key, message=message, alternatives=set_to(key, [limit])))
     if recipe.target_options:
         problems += check_target_options(recipe.target, recipe.target_options)
+    if recipe.target == "trtllm-pytorch":
+        problems += llm_problems(recipe, shape)
     return [problem for problem in problems if problem]
 
 
@@ -120,6 +123,8 @@ def support_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> l
     verdict = target["architectures"].get(shape.architecture)
     if isinstance(verdict, dict) and "since" in verdict:
         found.append(f"{shape.architecture} needs TensorRT-LLM {verdict['since']} or later")
+    if recipe.target == "trtllm-pytorch":
+        found += llm_warnings(recipe, shape, hardware)
     return found
 
 

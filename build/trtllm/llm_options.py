@@ -72,8 +72,8 @@ def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[
         )
     if recipe.kv_cache == "fp8":
         found.append(
-            "FP8 KV on trtllm-pytorch is stored with scale 1, whatever scales the checkpoint has: keys and values beyond "
-            "±448 are cut off, and quality measured with scales is not its quality"
+            "FP8 KV on trtllm-pytorch is stored with scale 1, whatever scales the checkpoint has: keys and values beyond ±448 "
+            "are cut off"
         )
     found += _about_experts(recipe, shape, hardware)
     return found

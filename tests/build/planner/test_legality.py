@@ -366,9 +366,17 @@ def test_a_pool_without_a_token_is_no_plan() -> None:
         "num_hidden_layers": 6,
         "sliding_window": 64,
     }
-    made = plan(windows | {"max_position_embeddings": 4096}, target="trtllm-pytorch", weights="bf16", kv_cache_bytes=100_000)
+    made = plan(
+        windows | {"max_position_embeddings": 4096},
+        target="trtllm-pytorch",
+        weights="bf16",
+        guard="off",
+        kv_cache_bytes=100_000,
+    )
     assert "memory" in codes(made)
-    small = plan(windows | {"max_position_embeddings": 4096}, target="trtllm-pytorch", weights="bf16", kv_cache_tokens=64)
+    small = plan(
+        windows | {"max_position_embeddings": 4096}, target="trtllm-pytorch", weights="bf16", guard="off", kv_cache_tokens=64
+    )
     assert small.legal
     assert small.kv_tokens == 64
 

@@ -51,7 +51,9 @@ def test_a_plan_says_what_it_takes(viewer: Browser) -> None:
 
 
 def test_a_refused_plan_has_its_reasons_and_ways_out(viewer: Browser) -> None:
-    page = viewer.get("/plan?model=shape%3Aqwen3-30b-a3b&weights=w4a8_awq&tensor_parallel=8&device=H200-SXM")
+    page = viewer.get(
+        "/plan?model=shape%3Aqwen3-30b-a3b&weights=w4a8_awq&quantize_scope=routed_experts&tensor_parallel=8&device=H200-SXM"
+    )
     assert "Refused, 1 problem" in said(page.text)
     ways = re.findall(r'class="button button-small" href="(/plan\?[^"]+)"', page.text)
     assert len(ways) == 2
