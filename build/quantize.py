@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 __all__ = ["calibrate", "load_base", "load_tokenizer", "token_windows", "write_checkpoint"]
+
+_QKV, _GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
+_FUSED: dict[str, tuple[tuple[str, ...], ...]] = {"torch": (), "tensorrt": (_QKV,), "trtllm-pytorch": (_QKV, _GATE_UP)}
+"""Linears that a target holds as one."""
 
 
 def load_base(folder: Path, arithmetic: Arithmetic) -> PreTrainedModel:
@@ -92,8 +97,8 @@ def calibrate(model: PreTrainedModel, tokenizer: Any, text: str, recipe: Recipe,
         import modelopt.torch.quantization as mtq
 
         mtq.quantize(model, config, run_text)
-        if recipe.target == "tensorrt" and recipe.weights == "fp8":
-            _share_fused_scales(model)
+        if recipe.weights == "fp8":
+            _share_fused_scales(model, recipe)
 
 
 def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, folder: Path) -> None:
@@ -120,13 +125,13 @@ def write_checkpoint(model: PreTrainedModel, tokenizer: Any, recipe: Recipe, fol
         path.chmod(0o644)
 
 
-def _share_fused_scales(model: PreTrainedModel) -> None:
-    """Give queries, keys and values of a layer the largest of their FP8 scales: engines hold them as one linear with one.
+def _share_fused_scales(model: PreTrainedModel, recipe: Recipe) -> None:
+    """Give linears that the target holds as one the largest of their FP8 scales: it has one for all of them.
 
     ModelOpt's export does so only where a norm before them shows that they belong together.
     """
-    for module in model.modules():
-        fused = [getattr(module, name, None) for name in ("q_proj", "k_proj", "v_proj")]
+    for module, names in product(model.modules(), _FUSED[recipe.target]):
+        fused = [getattr(module, name, None) for name in names]
         if None in fused:
             continue
         for quantizer in ("weight_quantizer", "input_quantizer"):

@@ -207,3 +207,10 @@ def test_experts_in_the_scripts_form_are_read_by_deepseeks_class(tmp_path: Path)
 def test_layers_for_multi_token_prediction_are_not_looked_at(tmp_path: Path) -> None:
     tensors = {"model.layers.48.mlp.up_proj.weight": torch.ones(2, 2), "model.norm.weight": torch.ones(2)}
     assert check_hf_checkpoint(written(tmp_path, tensors, **W4A8), llm_plan("qwen3-30b-a3b")) == []
+
+
+def test_fp8_for_pytorch_has_one_scale_for_what_is_loaded_as_one(checkpoint_of) -> None:
+    """Verified as a build verifies it; on the torch target each linear keeps a scale of its own."""
+    made = checkpoint_of("qwen2", target="trtllm-pytorch", weights="fp8", page_tokens=32)
+    assert check_hf_checkpoint(made.folder, made.plan) == []
+    assert rounded_anew(made.folder, made.plan) is None
