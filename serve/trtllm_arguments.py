@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from roundhouse.build.engine import CHECKPOINT, Engine
+from roundhouse.build.planner.support import needed_version
 from roundhouse.build.recipe import Guard
 from roundhouse.build.trtllm.llm_arguments import merged
 from roundhouse.build.trtllm.llm_engine import LLM_FILE, require_known
@@ -28,6 +29,7 @@ TARGET = "trtllm-pytorch"
 
 _GUARD: dict[str, Any] = {
     "disable_overlap_scheduler": True,
+    "kv_cache_config": {"enable_partial_reuse": False},
     "kv_connector_config": {
         "connector_module": "roundhouse.serve.trtllm_guard.connector",
         "connector_scheduler_class": "GuardScheduler",
@@ -66,7 +68,9 @@ def guard_of(engine: Engine, asked: Guard | None) -> Guard:
     checked = recipe.model_copy(update={"guard": guard})
     if guard == "tags+content":
         raise UsageError(f"guard {guard} is for the torch target only", hint="Take guard tags, which checks every page's tag.")
-    if problems := llm_problems(checked, engine.manifest.plan.shape) if guard != recipe.guard else []:
+    shape = engine.manifest.plan.shape
+    problems = llm_problems(checked, shape, since=needed_version(TARGET, shape.architecture)) if guard != recipe.guard else []
+    if problems:
         reasons = "; ".join(problem.message for problem in problems)
         raise UsageError(f"engine {engine.manifest.id} cannot run with guard {guard}: {reasons}")
     return guard

@@ -22,6 +22,7 @@ __all__ = [
     "allowed_groups",
     "allowed_page_tokens",
     "kernel_of",
+    "needed_version",
     "support_warnings",
     "takes_as_is",
     "traits_of",
@@ -106,7 +107,7 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
     if recipe.target_options:
         problems += check_target_options(recipe.target, recipe.target_options)
     if recipe.target == "trtllm-pytorch":
-        problems += llm_problems(recipe, shape)
+        problems += llm_problems(recipe, shape, since=needed_version(recipe.target, shape.architecture))
     return [problem for problem in problems if problem]
 
 
@@ -120,12 +121,18 @@ def support_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> l
         if all(rule[key] == fact for key, fact in facts.items() if key in rule)
         and hardware.compute_capability not in rule.get("not_sm", ())
     ]
-    verdict = target["architectures"].get(shape.architecture)
-    if isinstance(verdict, dict) and "since" in verdict:
-        found.append(f"{shape.architecture} needs TensorRT-LLM {verdict['since']} or later")
+    if since := needed_version(recipe.target, shape.architecture):
+        found.append(f"{shape.architecture} needs TensorRT-LLM {since} or later")
     if recipe.target == "trtllm-pytorch":
         found += llm_warnings(recipe, shape, hardware)
     return found
+
+
+def needed_version(target: str, architecture: str) -> str | None:
+    """The version of TensorRT-LLM from which on a target has a model, or None where the recorded one has it."""
+    verdict = _table()[target]["architectures"].get(architecture)
+    since: str | None = verdict.get("since") if isinstance(verdict, dict) else None
+    return since
 
 
 def takes_as_is(target: str, shape: ModelShape, hardware: Hardware) -> bool:

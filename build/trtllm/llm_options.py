@@ -34,8 +34,11 @@ _REFUSED_WITH_GUARD = {
     "context_parallel_size": "the KV connector's pages are those of one rank",
     "max_beam_width": "beams share pages in ways that the page check does not follow",
     "kv_cache_config.host_cache_size": "pages that move to the host and back are not where their number says",
-    "kv_cache_config.max_attention_window": "the KV connector takes one window only",
+    "kv_cache_config.enable_partial_reuse": "part of a page would be copied from one that nobody names",
+    "kv_cache_config.max_attention_window": "pages outside of a window are freed under their request",
     "scheduler_config.capacity_scheduler_policy": "the KV connector needs GUARANTEED_NO_EVICT",
+    "orchestrator_type": "the ranks agree over MPI on what was found",
+    "env_overrides.TLLM_DISABLE_MPI": "the ranks agree over MPI on what was found",
 }
 """Options that cannot be had beside the page check, and why."""
 
@@ -44,14 +47,23 @@ _HARMLESS: dict[str, tuple[Any, ...]] = {
     "context_parallel_size": (1,),
     "max_beam_width": (1,),
     "kv_cache_config.host_cache_size": (0,),
+    "kv_cache_config.enable_partial_reuse": (False,),
     "scheduler_config.capacity_scheduler_policy": ("GUARANTEED_NO_EVICT",),
+    "orchestrator_type": ("rpc",),
+    "env_overrides.TLLM_DISABLE_MPI": ("0",),
 }
 """Values of these that change nothing."""
 
 
-def llm_problems(recipe: Recipe, shape: ModelShape) -> list[Problem]:
-    """Everything about a recipe for ``trtllm-pytorch`` that upstream, or the page check in it, refuses."""
-    problems = [*_guard_problems(recipe, shape)] if recipe.guard != "off" else []
+def llm_problems(recipe: Recipe, shape: ModelShape, *, since: str | None = None) -> list[Problem]:
+    """Everything about a recipe for ``trtllm-pytorch`` that upstream, or the page check in it, refuses.
+
+    Args:
+        recipe: what is wanted.
+        shape: the model's.
+        since: the version of TensorRT-LLM from which on it has the model, where that is later than the recorded one.
+    """
+    problems = [*_guard_problems(recipe, shape, since)] if recipe.guard != "off" else []
     if _repeats_int4_heads(recipe, shape):
         message = (
             f"tensor_parallel {recipe.tensor_parallel}: INT4 key and value projections of {shape.kv_heads} heads are not "
@@ -79,8 +91,14 @@ def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[
     return found
 
 
-def _guard_problems(recipe: Recipe, shape: ModelShape) -> Iterator[Problem]:
+def _guard_problems(recipe: Recipe, shape: ModelShape, since: str | None) -> Iterator[Problem]:
     off = set_to("guard", ["off"], name_key=True)
+    if since is not None:
+        message = (
+            f"{shape.architecture} needs TensorRT-LLM {since}, and the page check knows {upstream().version} alone: on another "
+            "version it does not load"
+        )
+        yield _guard(message, off)
     if recipe.attention_data_parallel:
         message = (
             "with attention data parallelism each rank runs requests of its own; pages cannot be checked: "
@@ -90,18 +108,26 @@ def _guard_problems(recipe: Recipe, shape: ModelShape) -> Iterator[Problem]:
     if recipe.pipeline_parallel > 1:
         message = "the KV connector that installs the page check refuses pipeline parallelism"
         yield _guard(message, (*off, *set_to("pipeline_parallel", [1], name_key=True)))
-    if shape.has_windows and len(shape.sliding_layers) < shape.layers:
-        message = (
-            f"some layers look back on {shape.sliding_window:,} tokens and others on all: the KV connector that installs "
-            "the page check refuses several window sizes"
-        )
-        yield _guard(message, off)
+    if reason := _window_reason(recipe, shape):
+        yield _guard(f"{reason} set guard: off", off)
     for path, value in _given(recipe.target_options):
         reason = next((why for key, why in _REFUSED_WITH_GUARD.items() if path == key or path.startswith(f"{key}.")), None)
         if path.startswith(_OURS):
             reason = "it belongs to the page check"
         if reason and value is not None and value not in _HARMLESS.get(path, ()):
             yield _guard(f"target_options.{path}: {reason}; with guard: off it is free", off, where=f"target_options.{path}")
+
+
+def _window_reason(recipe: Recipe, shape: ModelShape) -> str | None:
+    """Why layers that forget cannot be checked, or None where no layer forgets."""
+    if shape.has_windows and len(shape.sliding_layers) < shape.layers:
+        return (
+            f"some layers look back on {shape.sliding_window:,} tokens and others on all, and the KV connector that installs "
+            "the page check refuses several window sizes:"
+        )
+    if shape.has_windows and (recipe.max_seq_len or shape.max_positions) > (shape.sliding_window or 0):
+        return f"pages outside of the window of {shape.sliding_window:,} tokens are freed under their request, unchecked:"
+    return None
 
 
 def _guard(message: str, alternatives: tuple[Alternative, ...], where: str = "guard") -> Problem:

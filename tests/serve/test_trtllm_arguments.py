@@ -32,6 +32,7 @@ def test_without_a_page_check_the_arguments_are_the_engines(engine: Engine) -> N
 def test_the_page_check_comes_through_the_connector_and_the_environment(engine: Engine) -> None:
     arguments = serving_arguments(engine, PLACE, "tags")
     assert arguments["disable_overlap_scheduler"]
+    assert arguments["kv_cache_config"]["enable_partial_reuse"] is False
     assert arguments["kv_connector_config"]["connector_module"] == "roundhouse.serve.trtllm_guard.connector"
     assert arguments["env_overrides"] == {
         "NCCL_DEBUG": "WARN",

@@ -36,7 +36,7 @@ def test_sizes_change_what_follows_from_them_and_nothing_else() -> None:
 
 
 def test_a_memory_key_takes_the_place_of_the_recipes() -> None:
-    kept = {"tokens_per_block": 32, "dtype": "fp8", "enable_partial_reuse": False}
+    kept = {"tokens_per_block": 32, "dtype": "fp8", "event_buffer_max_size": 1024}
     assert changed(kv_cache_tokens=4096)["kv_cache_config"] == {**kept, "max_tokens": 4096}
     assert changed(kv_cache_bytes=2**30)["kv_cache_config"] == {**kept, "max_gpu_total_bytes": 2**30}
     half = changed(memory_fraction=0.5)["kv_cache_config"]

@@ -178,7 +178,7 @@ def test_models_that_one_target_has_not_name_the_target_that_has() -> None:
 
 
 def test_kimi_as_published_is_not_for_tensorrt_llm_and_the_choices_are_said() -> None:
-    made = plan_shape("kimi-k2.6", tensor_parallel=8)
+    made = plan_shape("kimi-k2.6", guard="off", tensor_parallel=8)
     assert made.recipe.target == "trtllm-pytorch"
     assert made.recipe.weights == "as_is"
     assert made.recipe.page_tokens == 64
@@ -190,17 +190,20 @@ def test_kimi_as_published_is_not_for_tensorrt_llm_and_the_choices_are_said() ->
 
 
 def test_a_model_that_is_published_quantized_can_be_planned_as_an_unquantized_copy() -> None:
-    refused = plan_shape("kimi-k2.6", tensor_parallel=8, weights="w4a8_awq")
+    refused = plan_shape("kimi-k2.6", guard="off", tensor_parallel=8, weights="w4a8_awq")
     (problem,) = refused.problems
     assert (problem.code, problem.legal_alternatives) == ("input", ())  # as it is it would be refused too
     assert "shape:kimi-k2.6@bf16" in problem.message
-    assert plan_shape("kimi-k2.6@bf16", tensor_parallel=8, weights="w4a8_awq").legal
+    assert plan_shape("kimi-k2.6@bf16", guard="off", tensor_parallel=8, weights="w4a8_awq").legal
     assert alternatives(plan_shape("deepseek-v3", tensor_parallel=8, weights="w4a8_awq"), "input") == ("as_is",)
 
 
 def test_a_target_is_not_offered_instead_of_itself() -> None:
     windowed = {"architectures": ["MistralForCausalLM"], "sliding_window": 128}
-    assert alternatives(plan(windowed, target="torch"), "architecture") == ("target tensorrt", "target trtllm-pytorch")
+    assert alternatives(plan(windowed, target="torch", guard="off"), "architecture") == (
+        "target tensorrt",
+        "target trtllm-pytorch",
+    )
 
 
 def test_tensors_that_fail_alike_are_one_problem() -> None:
@@ -212,11 +215,11 @@ def test_tensors_that_fail_alike_are_one_problem() -> None:
 
 
 def test_glm_is_counted_with_the_indexers_it_has() -> None:
-    made = plan_shape("glm-5.2", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
+    made = plan_shape("glm-5.2", guard="off", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
     assert made.legal
     assert made.kv_bytes_per_token == 78 * 576 + 21 * 132
     assert made.recipe.page_tokens == 64
-    older = plan_shape("glm-5.1", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
+    older = plan_shape("glm-5.1", guard="off", tensor_parallel=8, weights="w4a8_awq", quantize_scope="routed_experts")
     assert older.kv_bytes_per_token == 78 * (576 + 132)
 
 
@@ -303,12 +306,12 @@ def test_quantized_inputs_need_a_kernel_for_what_they_are(
 def test_what_is_offered_for_the_largest_is_legal() -> None:
     """Kimi K2.6 as published, and from an unquantized copy."""
     for gpu in ("h200", "b200"):
-        made = plan_shape("kimi-k2.6", gpu=gpu, tensor_parallel=8)
+        made = plan_shape("kimi-k2.6", guard="off", gpu=gpu, tensor_parallel=8)
         (problem,) = made.problems
         assert problem.alternatives
         for alternative in problem.alternatives:
             assert alternative.unquantized
-            assert plan_shape("kimi-k2.6@bf16", gpu=gpu, tensor_parallel=8, **alternative.changes).legal
+            assert plan_shape("kimi-k2.6@bf16", guard="off", gpu=gpu, tensor_parallel=8, **alternative.changes).legal
 
 
 def test_the_one_int4_form_of_experts_that_runs_is_not_refused() -> None:
@@ -337,7 +340,7 @@ def test_groups_of_nvfp4_divide_every_shard() -> None:
 
 
 def test_sparse_attention_needs_its_kernels_and_latent_attention_warns_without_them() -> None:
-    assert "attention" in codes(plan_shape("glm-5.2", gpu="l40s", weights="w4a8_awq", tensor_parallel=16))
+    assert "attention" in codes(plan_shape("glm-5.2", guard="off", gpu="l40s", weights="w4a8_awq", tensor_parallel=16))
     latent = plan_shape("deepseek-v3@bf16", gpu="a100", weights="bf16", kv_cache="bf16", tensor_parallel=32)
     assert any("prefix reuse and chunked prefill are turned off" in text for text in latent.warnings)
 
@@ -383,11 +386,11 @@ def test_a_pool_without_a_token_is_no_plan() -> None:
 
 def test_what_is_offered_has_room() -> None:
     """Weights that would be legal and too large are not offered while something else is."""
-    made = plan_shape("kimi-k2.6", tensor_parallel=8)
+    made = plan_shape("kimi-k2.6", guard="off", tensor_parallel=8)
     offered = [name.split()[0] for name in alternatives(made, "weights")]
     assert "bf16" not in offered
     for weights in offered:
-        assert "memory" not in codes(plan_shape("kimi-k2.6", tensor_parallel=8, weights=weights))
+        assert "memory" not in codes(plan_shape("kimi-k2.6", guard="off", tensor_parallel=8, weights=weights))
 
 
 def test_int4_sizes_that_the_engine_builder_would_round_up_are_refused() -> None:

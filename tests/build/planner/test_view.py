@@ -19,7 +19,7 @@ GIB = 1 << 30
 WIDTHS = (80, 100, 140)
 PLANS: dict[str, Callable[[], Plan]] = {
     "legal": lambda: plan_of_shape("llama-3.1-8b", "l40s", price=1.2),
-    "refused": lambda: plan_of_shape("kimi-k2.6", "h200", tensor_parallel=8),
+    "refused": lambda: plan_of_shape("kimi-k2.6", "h200", tensor_parallel=8, guard="off"),
     "too large": lambda: plan_of_shape("kimi-k2.6", "h200"),
     "staged": lambda: plan_of_shape("deepseek-v3", "h200", tensor_parallel=2, pipeline_parallel=4),
     "windows": windowed_plan,
@@ -77,7 +77,7 @@ def test_numbers_are_those_of_the_json(made: Plan) -> None:
 
 
 def test_gib_and_gb_are_never_mixed_up() -> None:
-    text = words(plan_of_shape("kimi-k2.6", "h200", tensor_parallel=8))
+    text = words(plan_of_shape("kimi-k2.6", "h200", tensor_parallel=8, guard="off"))
     assert "checkpoint 554.3 GiB (595.1 GB, 595,145,305,856 B)" in text
     assert text.count(" GB") == 1
     assert "1,026.878 billion parameters" in text  # not "B", which is bytes here

@@ -36,7 +36,7 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
         "max_num_tokens": 8192,
         "max_seq_len": 32768,
         "memory_fraction": 0.8,
-        "target_options": {"kv_cache_config.enable_partial_reuse": False, "stream_interval": 4},
+        "target_options": {"kv_cache_config.event_buffer_max_size": 1024, "stream_interval": 4},
     },
     "qwen3-30b-a3b-attention-dp": {
         "shape": "qwen3-30b-a3b",
@@ -51,6 +51,7 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
     },
     "kimi-k2.6-decode-tp8": {
         "shape": "kimi-k2.6@bf16",
+        "guard": "off",
         "gpu": "h200",
         "role": "decode",
         "weights": "w4a8_awq",
@@ -63,6 +64,7 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
     },
     "kimi-k2.6-prefill-tp8": {
         "shape": "kimi-k2.6@bf16",
+        "guard": "off",
         "gpu": "b200",
         "role": "prefill",
         "weights": "fp8",
@@ -75,6 +77,7 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
     },
     "glm-5.2-tp8": {
         "shape": "glm-5.2",
+        "guard": "off",
         "gpu": "h200",
         "weights": "fp8",
         "tensor_parallel": 8,

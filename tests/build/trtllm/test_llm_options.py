@@ -32,6 +32,21 @@ def test_pipeline_parallelism_cannot_be_guarded() -> None:
     assert problems("llama-3.1-70b-tp4", pipeline_parallel=2, guard="off") == []
 
 
+def test_a_model_of_a_later_release_cannot_be_guarded() -> None:
+    plan = llm_plan("glm-5.2-tp8", guard="tags")
+    (problem,) = plan.problems
+    assert "needs TensorRT-LLM 1.3.0rc8, and the page check knows 1.2.1 alone" in problem.message
+    assert problem.legal_alternatives == ("guard off",)
+
+
+def test_pages_outside_of_a_window_are_not_checked() -> None:
+    plan = llm_plan("llama-3.1-70b-tp4")
+    shape = plan.shape.model_copy(update={"sliding_window": 4096, "sliding_layers": tuple(range(plan.shape.layers))})
+    (problem,) = llm_problems(plan.recipe, shape)
+    assert "pages outside of the window of 4,096 tokens are freed under their request" in problem.message
+    assert llm_problems(plan.recipe.model_copy(update={"max_seq_len": 4096}), shape) == []
+
+
 def test_several_window_sizes_cannot_be_guarded() -> None:
     keys = {"shape": "gpt-oss-120b", "gpu": "h200", "weights": "as_is", "kv_cache": "bf16", "tensor_parallel": 2}
     (problem,) = problems("smollm2", **keys)
@@ -50,6 +65,9 @@ def test_several_window_sizes_cannot_be_guarded() -> None:
         ({"kv_connector_config": {"connector_module": "mine"}}, "one KV connector"),
         ({"env_overrides": {"ROUNDHOUSE_GUARD_HOME": "/x"}}, "belongs to the page check"),
         ({"max_beam_width": 2}, "beams share pages"),
+        ({"kv_cache_config.enable_partial_reuse": True}, "part of a page would be copied"),
+        ({"orchestrator_type": "ray"}, "the ranks agree over MPI"),
+        ({"env_overrides": {"TLLM_DISABLE_MPI": "1"}}, "the ranks agree over MPI"),
     ],
 )
 def test_options_that_the_page_check_cannot_be_had_beside(options: dict[str, Any], reason: str) -> None:
