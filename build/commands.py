@@ -23,6 +23,10 @@ _Source = Annotated[
     str, typer.Argument(metavar="MODEL|RECIPE", help="A model folder, a .gguf file, demo:smollm2, a hub id, or a recipe.yaml.")
 ]
 
+_Gpu = Annotated[
+    str | None, typer.Option("--gpu", help="The GPU that it shall run on; engines of trtllm-pytorch are built on any machine.")
+]
+
 
 def add_commands(app: typer.Typer, *, measured: MeasuredSource | None = None) -> None:
     """Mount this room's commands.
@@ -44,6 +48,7 @@ def build(
     group: GroupOption = None,
     kv: KvOption = None,
     target: TargetOption = None,
+    gpu: _Gpu = None,
     settings: SetOption = None,
     home: HomeOption = None,
     json: JsonOption = False,
@@ -55,11 +60,12 @@ def build(
     from .engine_view import engine_summary
     from .extras import require_extra
     from .pipeline import build as run_build
+    from .planner.gpus import hardware_called
 
     recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
     require_extra("build")
     with progress_terminal() as terminal:
-        built = run_build(recipe, home_at(home), terminal)
+        built = run_build(recipe, home_at(home), terminal, hardware=hardware_called(gpu) if gpu else None)
     if json:
         print_json({"new": built.new, "folder": str(built.engine.folder), **built.engine.manifest.model_dump(mode="json")})
         return
@@ -67,7 +73,8 @@ def build(
     if not built.new:
         console.print("This engine was there already; nothing was built.")
     console.print(engine_summary(built.engine))
-    console.print(f"Next: roundhouse serve {built.engine.manifest.name}", markup=False)
+    next_one = "export triton" if recipe.target == "trtllm-pytorch" else "serve"
+    console.print(f"Next: roundhouse {next_one} {built.engine.manifest.name}", markup=False)
 
 
 engines = typer.Typer(help="List, show, verify and remove engines.", no_args_is_help=True)

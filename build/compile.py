@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from roundhouse.errors import BuildError
-
 from .compiled import Compilation, Compiled
 from .planner.plan import Plan
 
@@ -30,14 +28,16 @@ def compile_engine(work: Compilation) -> Compiled | None:
 
     Raises:
         SetupError: this machine cannot compile for the target.
+        VerifyError: what the target reads is not what was verified.
         BuildError: it could not be compiled.
     """
-    target = work.recipe.target
-    if target == "torch":
+    if work.recipe.target == "torch":
         work.stage.result = "nothing to compile: the torch target runs the checkpoint"
         return None
-    if target == "tensorrt":
+    if work.recipe.target == "tensorrt":
         from .trtllm.engines import compile_tensorrt
 
         return compile_tensorrt(work)
-    raise BuildError(f"target {target}: this version has no compiler for it", hint="Build for the torch target.")
+    from .trtllm.llm_engine import compile_llm
+
+    return compile_llm(work)

@@ -55,7 +55,8 @@ class Manifest(BaseModel):
     modules: dict[str, str]
     """What each module became: ``int4_awq g64``, ``fp8``, ``bf16``, ``bf16, scale folded in``."""
     kv_scales: KvScaleReport
-    quality: Quality
+    quality: Quality | None
+    """None where this package cannot run the model, and so not measure it."""
     compiled: Compiled | None = None
     """What the target compiled; None on the torch target, which runs the checkpoint."""
     chat: bool

@@ -6,7 +6,9 @@ from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
+from .compiled import Compiled
 from .engine import Engine
+from .quality import Quality
 from .terminal import byte_text
 
 __all__ = ["engine_summary", "engines_table", "modules_table"]
@@ -22,17 +24,31 @@ def engine_summary(engine: Engine) -> Table:
         ("folder", str(engine.folder)),
         ("made", f"{manifest.created} from {recipe.model}"),
         ("target", f"{recipe.target}, role {recipe.role}"),
+        *([("compiled", _compiled(manifest.compiled))] if manifest.compiled else []),
         ("weights", f"{recipe.weights}{group}: {_bytes(plan.base_bytes)} → {_bytes(plan.checkpoint_bytes)}"),
         ("KV cache", f"{recipe.kv_cache}, {plan.kv_bytes_per_token:,} B a token; scales {manifest.kv_scales.state}"),
-        (
-            "perplexity",
-            f"{quality.base_perplexity:.2f} → {quality.engine_perplexity:.2f} on {quality.tokens:,} tokens of {quality.text}",
-        ),
-        ("agreement", f"{quality.top1_agreement:.1%} of next tokens, KL {quality.kl:.3f} (computed in {quality.arithmetic})"),
+        *_quality(quality),
         ("chat", "yes" if manifest.chat else "no: the tokenizer has no chat template; completions work"),
     ]
     rows += [("warning", warning) for warning in manifest.warnings]
     return _two_columns(rows)
+
+
+def _quality(quality: Quality | None) -> list[tuple[str, str]]:
+    if quality is None:
+        return [("quality", "not measured: this package does not run such a model itself")]
+    perplexity = f"{quality.base_perplexity:.2f} → {quality.engine_perplexity:.2f}"
+    return [
+        ("perplexity", f"{perplexity} on {quality.tokens:,} tokens of {quality.text}"),
+        ("agreement", f"{quality.top1_agreement:.1%} of next tokens, KL {quality.kl:.3f} (computed in {quality.arithmetic})"),
+    ]
+
+
+def _compiled(compiled: Compiled) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(compiled.versions.items()))
+    gpu = f" on SM {compiled.compute_capability}" if compiled.compute_capability else ""
+    ranks = f"{compiled.world_size} rank{'s' * (compiled.world_size > 1)}"
+    return f"for {versions}{gpu}, {ranks}"
 
 
 def engines_table(engines: list[Engine]) -> Table:
@@ -53,7 +69,7 @@ def engines_table(engines: list[Engine]) -> Table:
             manifest.recipe.weights + group,
             manifest.recipe.kv_cache,
             byte_text(engine.total_bytes),
-            f"{manifest.quality.top1_agreement:.1%}",
+            f"{manifest.quality.top1_agreement:.1%}" if manifest.quality else "not measured",
             manifest.created.split("T")[0],
         )
     return table

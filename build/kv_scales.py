@@ -53,6 +53,20 @@ class KvScaleReport(BaseModel):
         return None
 
 
+def scales_used(report: KvScaleReport, target: str) -> KvScaleReport:
+    """The scales that a target's attention uses of those in the checkpoint.
+
+    TensorRT-LLM's engines have one a layer, the larger of the two; its PyTorch backend uses none, which is 1.
+    """
+    if target == "torch" or not report.k:
+        return report
+    if target == "tensorrt":
+        larger = tuple(max(pair) for pair in zip(report.k, report.v, strict=True))
+        return report.model_copy(update={"k": larger, "v": larger})
+    ones = (1.0,) * len(report.k)
+    return report.model_copy(update={"state": "all 1.0", "k": ones, "v": ones})
+
+
 def is_scale(name: str) -> bool:
     """Whether a tensor is a scale of some kind, by its name (``k_scale``, ``kv_cache_scaling_factor``)."""
     return "scal" in name.rpartition(".")[2]

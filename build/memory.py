@@ -6,6 +6,7 @@ from typing import Literal
 
 from roundhouse.errors import PlanRefusedError
 
+from .hardware import Hardware
 from .planner.plan import Plan
 from .quality import HELD_OUT_TOKENS
 from .recipe import Recipe
@@ -29,23 +30,23 @@ def build_memory(plan: Plan, arithmetic: Arithmetic) -> int:
     return _LIBRARIES + logits + (2 * weights if arithmetic == "float32" else weights)
 
 
-def choose_arithmetic(recipe: Recipe, plan: Plan) -> Arithmetic:
+def choose_arithmetic(recipe: Recipe, machine: Hardware) -> Arithmetic:
     """What the recipe says; for ``auto``, float32 on a CPU that only emulates bfloat16, several times slower.
 
     Memory has no say: the choice changes scales, so it is part of the engine's id.
     """
     if recipe.calibration.arithmetic != "auto":
         return recipe.calibration.arithmetic
-    return "bfloat16" if plan.hardware.native_bf16 else "float32"
+    return "bfloat16" if machine.native_bf16 else "float32"
 
 
-def require_memory(plan: Plan, arithmetic: Arithmetic) -> None:
-    """Refuse a build that would run out of memory.
+def require_memory(plan: Plan, arithmetic: Arithmetic, machine: Hardware) -> None:
+    """Refuse a build that would run out of memory of the machine that quantizes, whatever the engine will run on.
 
     Raises:
         PlanRefusedError: with what it needs and what is free.
     """
-    needed, free = build_memory(plan, arithmetic), plan.hardware.free_memory
+    needed, free = build_memory(plan, arithmetic), machine.free_memory
     if needed > free:
         hint = "Nothing was started. Free memory, raise this process's limit, or build on a larger machine."
         if arithmetic == "float32":

@@ -47,7 +47,7 @@ def make_manifest(
     plan: Plan,
     model_fingerprint: str,
     verified: Verified,
-    quality: Quality,
+    quality: Quality | None,
     compiled: Compiled | None,
     chat: bool,
     report: Reporter,

@@ -28,6 +28,7 @@ from roundhouse.build.planner.view import plan_view
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.store import EngineStore
 from roundhouse.build.terminal import answer_console, byte_text
+from roundhouse.errors import BuildError
 from roundhouse.serve.addresses import Endpoints
 from roundhouse.serve.benchmark.records import Benchmark
 from roundhouse.serve.benchmark.store import BenchmarkStore
@@ -107,6 +108,8 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
         console.rule("5  benchmark", align="left")
         run = _benchmarked(database, actor, settings, engine, worker)
         console.print(run_view(run, BenchmarkStore(settings.home).records.find(run.id)))
+    if (quality := engine.manifest.quality) is None:
+        raise BuildError(f"engine {engine.manifest.id} was not measured")
     report = DemoReport(
         **trial.model_dump(),
         engine=engine.manifest.id,
@@ -114,8 +117,8 @@ def run_demo(settings: ConsoleSettings, database: Database, *, quiet: bool) -> D
         bytes_after=plan.checkpoint_bytes,
         kv_tokens_bf16=plan.kv_tokens_bf16,
         kv_tokens_fp8=plan.kv_tokens,
-        top1_agreement=engine.manifest.quality.top1_agreement,
-        kl=engine.manifest.quality.kl,
+        top1_agreement=quality.top1_agreement,
+        kl=quality.kl,
         benchmark=run.id,
     )
     console.rule("6  what was measured", align="left")

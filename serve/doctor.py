@@ -18,9 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from roundhouse.build.hardware import this_machine
-from roundhouse.build.planner.support import unbuilt_reason
 from roundhouse.build.terminal import byte_text
-from roundhouse.build.trtllm import installed_version, target_verdicts
+from roundhouse.build.trtllm import target_verdicts, version_there
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_library import compiled_library, find_compiler
 
@@ -139,11 +138,11 @@ def _torch_target(needed: list[Finding]) -> Finding:
 
 
 def _tensorrt_llm() -> list[Finding]:
-    found = installed_version()
+    found = version_there()
     findings = []
     for target, reason in target_verdicts(found).items():
-        detail = reason or f"TensorRT-LLM {found} could run it; {unbuilt_reason(target)}"
-        findings.append(Finding(name=f"target {target}", state="absent", detail=detail))
+        detail = reason or f"TensorRT-LLM {found} runs it"
+        findings.append(Finding(name=f"target {target}", state="absent" if reason else "ok", detail=detail))
     return findings
 
 

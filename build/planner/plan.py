@@ -24,9 +24,9 @@ from .kv_layout import KvLayout
 from .legality import judge
 from .problems import Problem
 from .scheme import as_stored, is_quantized, written_scheme
-from .support import support_warnings, unbuilt_reason
+from .support import support_warnings
 
-__all__ = ["Plan", "make_plan", "require_buildable", "require_legal"]
+__all__ = ["Plan", "make_plan", "require_legal"]
 
 _USUAL_CONTEXT = 8192
 """Tokens of a request that decode speed is told for when nobody says how long requests are."""
@@ -170,16 +170,6 @@ def require_legal(plan: Plan) -> None:
     raise PlanRefusedError(
         "the plan refuses this recipe:\n" + "\n".join(f"  - {reason}" for reason in reasons), reasons=reasons
     )
-
-
-def require_buildable(recipe: Recipe) -> None:
-    """Refuse a target that is planned by this version and not built.
-
-    Raises:
-        PlanRefusedError: with the reason.
-    """
-    if reason := unbuilt_reason(recipe.target):
-        raise PlanRefusedError(f"target {recipe.target}: {reason}", reasons=(reason,))
 
 
 def _checkpoint_bytes(recipe: Recipe, shape: ModelShape, inventory: Inventory, group: int | None) -> int:

@@ -21,12 +21,13 @@ __all__ = [
     "Traits",
     "allowed_groups",
     "allowed_page_tokens",
+    "is_quantized_here",
     "kernel_of",
     "needed_version",
     "support_warnings",
     "takes_as_is",
     "traits_of",
-    "unbuilt_reason",
+    "unbuilt_rules",
     "unsupported",
 ]
 
@@ -59,10 +60,16 @@ def traits_of(target: str) -> Traits:
     return Traits.model_validate(_table()[target]["traits"])
 
 
-def unbuilt_reason(target: str) -> str | None:
-    """Why this version builds nothing for a target, or None when it does."""
-    reason: str | None = _table()[target].get("unbuilt")
-    return reason
+def unbuilt_rules(target: str) -> list[dict[str, Any]]:
+    """What this version does not build for a target: values of what is not, and the reason. The first that fits counts."""
+    rules: list[dict[str, Any]] = _table()[target].get("unbuilt", [])
+    return rules
+
+
+def is_quantized_here(shape: ModelShape) -> bool:
+    """Whether this version quantizes and measures models of this kind: those that the torch target runs."""
+    torch = _table()["torch"]
+    return torch["architectures"].get(shape.architecture) is True and not shape.has_windows
 
 
 def allowed_groups(recipe: Recipe, shape: ModelShape) -> tuple[int, ...] | None:

@@ -146,8 +146,9 @@ def _build_guard(machine: _Machine, place: Path, output: Path, plan: Plan) -> Co
         return None
     columns = -(-plan.max_seq_len // plan.page_tokens)
     rows = plan.recipe.max_batch_size
-    # `serve` may give the pool more memory than was planned, but never needs more than full rows take.
-    limits = {"rows": rows, "columns": columns, "pages": max(plan.pages, rows * columns)}
+    # More pages than the whole GPU has room for: the memory that is free now is no part of what an engine is.
+    pages = plan.hardware.total_memory // (plan.kv_bytes_per_token * plan.page_tokens)
+    limits = {"rows": rows, "columns": columns, "pages": max(pages, rows * columns)}
     job = place / "guard.json"
     job.write_text(json.dumps({"plugin": str(machine.plugin), "output": str(output / GUARD_ENGINE), **limits}))
     # Our package alone, and nothing else of this environment.

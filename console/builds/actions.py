@@ -71,7 +71,7 @@ def _planned(
 
 def _job(session: Session, actor: Actor, recipe: Recipe, models: AllowedModels, key: str | None) -> NewJob:
     placing = place(session, recipe, models)
-    if (reason := why_not_built(placing.plan.recipe)) is not None:
+    if (reason := why_not_built(placing.plan)) is not None:
         raise PlanRefusedError(reason, reasons=(reason,))
     placing.require()
     return NewJob(

@@ -89,7 +89,8 @@ def place(session: Session, recipe: Recipe, models: AllowedModels) -> Placing:
         ModelError: its model cannot be read here.
         SetupError: the demo model is not installed.
     """
-    alive = select(Worker.host, Worker.hardware, Worker.targets).where(is_alive(utc_now())).order_by(Worker.host, Worker.id)
+    device = Worker.hardware if recipe.target == "torch" else Worker.gpu
+    alive = select(Worker.host, device, Worker.targets).where(is_alive(utc_now())).order_by(Worker.host, Worker.id)
     hardware: dict[str, Hardware] = {}
     for host, told, targets in session.execute(alive):
         if recipe.target in targets and host not in hardware:

@@ -30,9 +30,9 @@ class BuiltEngine(BaseModel):
     total_bytes: int
     """Of all its files."""
     kv_tokens: int
-    top1_agreement: float
-    """With the base, from 0 to 1."""
-    kl: float
+    top1_agreement: float | None
+    """With the base, from 0 to 1; None where the build could not measure it."""
+    kl: float | None
     """Divergence from the base, in nats."""
 
 

@@ -124,9 +124,9 @@ class EngineRow(_Record):
     """Of its own tensors."""
     kv_tokens: int
     """As planned on the machine that built it."""
-    top1_agreement: float
-    """With the base, from 0 to 1."""
-    kl: float
+    top1_agreement: float | None
+    """With the base, from 0 to 1; None where the build could not measure it."""
+    kl: float | None
     """Mean KL divergence from the base, in nats."""
     created_at: datetime
     state: EngineState
@@ -154,8 +154,8 @@ class SiblingRow(_Record):
     group_size: int | None
     kv_cache: str
     total_bytes: int
-    top1_agreement: float
-    kl: float
+    top1_agreement: float | None
+    kl: float | None
     created_at: datetime
     same_input: bool
     """Whether it was made from the very same files."""

@@ -36,9 +36,9 @@ class EngineRecord(Base):
     checkpoint_bytes: Mapped[int] = mapped_column(BigInteger)
     kv_tokens: Mapped[int] = mapped_column(BigInteger)
     """As planned on the machine that built it."""
-    top1_agreement: Mapped[float]
-    """With the base, from 0 to 1."""
-    kl: Mapped[float]
+    top1_agreement: Mapped[float | None]
+    """With the base, from 0 to 1; None where the build could not measure it."""
+    kl: Mapped[float | None]
     manifest: Mapped[dict[str, Any]]
     """``engine.json``."""
     created_at: Mapped[datetime] = mapped_column(index=True)

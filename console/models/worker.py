@@ -25,6 +25,8 @@ class Worker(Base):
     home: Mapped[str]
     """Its home folder, on its host."""
     hardware: Mapped[dict[str, Any]]
+    gpu: Mapped[dict[str, Any] | None]
+    """The first GPU of its machine; None when there is none."""
     versions: Mapped[dict[str, Any]]
     targets: Mapped[list[str]]
     disk_free: Mapped[int] = mapped_column(BigInteger)

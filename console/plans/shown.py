@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roundhouse.build.models.shipped import SHAPE_PREFIX
+from roundhouse.build.planner.buildable import unbuilt_reason
 from roundhouse.build.planner.plan import Plan
 from roundhouse.build.planner.report import PlanReport, report_of
 from roundhouse.build.planner.report_parts import DecodeReport, StageReport
-from roundhouse.build.planner.support import unbuilt_reason
 from roundhouse.build.planner.view_facts import (
     binding_limit_text,
     devices_text,
@@ -121,15 +121,16 @@ def shown_plan(plan: Plan, recipe: Recipe, form: PlanForm) -> ShownPlan:
         no_speed="" if report.decode else no_speed,
         facts=facts_of(report),
         yaml=recipe_text(recipe),
-        unbuilt=why_not_built(plan.recipe),
+        unbuilt=why_not_built(plan),
     )
 
 
-def why_not_built(recipe: Recipe) -> str | None:
-    """Why a settled recipe cannot be built by this version, or None when it can."""
+def why_not_built(plan: Plan) -> str | None:
+    """Why a plan cannot be built by this version, or None when it can."""
+    recipe = plan.recipe
     if recipe.model.startswith(SHAPE_PREFIX):
         return "A shape has no weights: give the model's folder to build it."
-    reason = unbuilt_reason(recipe.target)
+    reason = unbuilt_reason(recipe, plan.shape)
     return None if reason is None else f"{recipe.target}: {reason}."
 
 

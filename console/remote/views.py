@@ -69,7 +69,7 @@ def engines_table(engines: Iterable[EngineRow]) -> Table:
             each.weights_text,
             each.kv_cache,
             byte_text(each.total_bytes),
-            f"{each.top1_agreement:.1%}",
+            "not measured" if each.top1_agreement is None else f"{each.top1_agreement:.1%}",
             each.state,
             ", ".join((*each.hosts, *each.damaged_hosts)),
         )

@@ -8,7 +8,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
-from typing import get_args
+from typing import Any, get_args
 
 import psutil
 from sqlalchemy import update
@@ -17,9 +17,9 @@ from roundhouse import __version__
 from roundhouse.build.extras import require_extra
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
-from roundhouse.build.planner.support import unbuilt_reason
+from roundhouse.build.planner.gpus import local_gpu
 from roundhouse.build.recipe import Target
-from roundhouse.build.trtllm import installed_version, target_verdicts
+from roundhouse.build.trtllm import target_verdicts, version_there
 from roundhouse.errors import SetupError
 
 from ..database.base import utc_now
@@ -56,6 +56,7 @@ class Registration:
             pid=os.getpid(),
             home=str(self._home),
             hardware=this_machine().model_dump(mode="json"),
+            gpu=_gpu(),
             versions=versions_here() | tools_here(self._home),
             targets=targets_here(),
             disk_free=free,
@@ -83,12 +84,19 @@ class Registration:
 
 def targets_here() -> list[str]:
     """The targets that this installation can build and run on this machine now. Imports none of what they need."""
-    verdicts = target_verdicts(installed_version())
+    verdicts = target_verdicts(version_there())
+    if local_gpu() is None:
+        verdicts = dict.fromkeys(verdicts, "this machine shows no GPU")
     try:
         require_extra("build", "serve")
     except SetupError as error:
         verdicts["torch"] = error.message
-    return [target for target in get_args(Target) if verdicts.get(target) is None and unbuilt_reason(target) is None]
+    return [target for target in get_args(Target) if verdicts.get(target) is None]
+
+
+def _gpu() -> dict[str, Any] | None:
+    found = local_gpu()
+    return None if found is None else found.model_dump(mode="json")
 
 
 def versions_here() -> dict[str, str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from trtllm_machine import TrtllmMachine, trtllm_machine
 from verified_checkpoints import VerifiedCheckpoint
 
 from roundhouse.build.compile import compile_engine, require_compiler
@@ -17,7 +17,6 @@ from roundhouse.build.planner.plan import Plan, make_plan
 from roundhouse.build.trtllm.upstream import check_fields, parameters_of
 from roundhouse.errors import BuildError, EngineError, SetupError
 
-TWIN = Path(__file__).parents[1] / "support" / "trtllm_twin"
 BUILD = "tensorrt_llm.builder.BuildConfig"
 
 
@@ -44,27 +43,9 @@ class Bench:
         return self.folder / COMPILED
 
 
-def put_nvidia_smi(folder: Path, *, capability: str = "9.0", devices: int = 2) -> None:
-    """A program that answers as nvidia-smi does."""
-    gpu = f"NVIDIA H100 80GB HBM3, 81559, 81000, {capability}"
-    indices = "\\n".join(map(str, range(devices)))
-    program = folder / "nvidia-smi"
-    program.write_text(f"#!/bin/sh\ncase $1 in *index*) printf '{indices}\\n';; *) echo '{gpu}';; esac\n")
-    program.chmod(0o755)
-
-
 @pytest.fixture(autouse=True)
-def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two H100s, TensorRT-LLM's twin in a Python of its own, and a library of the guard."""
-    folder = tmp_path_factory.mktemp("machine")
-    put_nvidia_smi(folder)
-    (folder / "libroundhouse_kv_page_guard.so").write_bytes(b"")
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(TWIN))
-    monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", sys.executable)
-    monkeypatch.setenv("ROUNDHOUSE_GUARD_PLUGIN", str(folder / "libroundhouse_kv_page_guard.so"))
-    return folder
+def machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> TrtllmMachine:
+    return trtllm_machine(tmp_path_factory.mktemp("machine"), monkeypatch)
 
 
 @pytest.fixture
@@ -160,7 +141,7 @@ def test_a_rank_that_fails_says_why_and_ends_the_others(
 
 
 def test_a_machine_that_cannot_build_is_told_before_anything_is_spent(
-    llama: VerifiedCheckpoint, machine: Path, monkeypatch: pytest.MonkeyPatch
+    llama: VerifiedCheckpoint, machine: TrtllmMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused() -> str:
         with pytest.raises(SetupError) as error:
@@ -181,17 +162,17 @@ def test_a_machine_that_cannot_build_is_told_before_anything_is_spent(
     with monkeypatch.context() as changed:
         changed.delenv("ROUNDHOUSE_TRTLLM_PYTHON")
         assert "TensorRT-LLM is not installed in this environment" in refused()
-    put_nvidia_smi(machine, capability="8.9")
+    machine.put_nvidia_smi(capability="8.9")
     assert "(SM 9.0), and this machine has NVIDIA H100 80GB HBM3 (SM 8.9)" in refused()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "this machine shows none" in refused()
 
 
-def test_an_engine_of_another_version_gpu_or_size_is_refused(machine: Path) -> None:
+def test_an_engine_of_another_version_gpu_or_size_is_refused(machine: TrtllmMachine) -> None:
     from roundhouse.build.trtllm.host import require_host
     from roundhouse.build.trtllm.interpreter import find_installation
 
-    put_nvidia_smi(machine, capability="8.9", devices=1)
+    machine.put_nvidia_smi(capability="8.9", devices=1)
     compiled = Compiled(
         versions={"tensorrt_llm": "0.9.0"},
         compute_capability="8.0",

@@ -105,7 +105,8 @@ def test_what_cannot_be_built_is_not_queued(database: Database, models: AllowedM
     refused: tuple[tuple[dict[str, object], type[Exception], str], ...] = (
         ({"weights": "nvfp4"}, PlanRefusedError, "no NVFP4 kernel"),
         ({"tensor_parallel": 2}, PlanRefusedError, "tensor_parallel"),
-        ({"target": "tensorrt"}, PlanRefusedError, "tensorrt: "),
+        ({"target": "tensorrt"}, PlanRefusedError, "needs an NVIDIA GPU"),
+        ({"target": "tensorrt", "weights": "w4a8_awq"}, PlanRefusedError, "tensorrt: this version quantizes to"),
         ({"model": "shape:smollm2-135m"}, PlanRefusedError, "a shape has no weights"),
         ({"model": "/etc"}, UsageError, "not in a folder that may be read"),
         ({"calibration": {"text": "/etc/passwd"}}, UsageError, "not in a folder that may be read"),
@@ -144,6 +145,18 @@ def test_a_build_goes_to_the_host_that_has_room(database: Database, models: Allo
     assert [(each.host, each.plan.legal) for each in placing.candidates] == [("alpha", False), ("beta", True)]
     assert placing.plan.hardware == MACHINE
     assert ask(database, models, recipe).host == "beta"
+
+
+def test_a_build_for_a_gpu_goes_to_the_host_that_has_one(database: Database, models: AllowedModels, recipe: Recipe) -> None:
+    add_worker(database, "alpha", targets=("torch", "tensorrt"))
+    wanted = recipe_from(recipe.model_dump(exclude_unset=True) | {"target": "tensorrt"})
+    with pytest.raises(PlanRefusedError, match="needs an NVIDIA GPU"):
+        ask(database, models, wanted)
+    add_worker(database, "beta", targets=("torch", "tensorrt"), gpu="H100-80-SXM")
+    with database.reading() as session:
+        placing = place(session, wanted, models)
+    assert [(each.host, each.plan.hardware.name) for each in placing.candidates] == [("beta", "H100-80-SXM")]
+    assert ask(database, models, wanted).target == "tensorrt"
 
 
 def test_a_build_whose_host_went_away_says_that_a_new_one_goes_elsewhere(

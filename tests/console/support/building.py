@@ -9,6 +9,7 @@ from typing import Any
 
 from roundhouse.build.hardware import Hardware
 from roundhouse.build.models.shipped import shipped_config
+from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.database.base import utc_now
 from roundhouse.console.database.database import Database
@@ -26,7 +27,9 @@ def make_model(folder: Path) -> str:
     return str(folder)
 
 
-def add_worker(database: Database, host: str = "forge", targets: tuple[str, ...] = ("torch",), **hardware: Any) -> str:
+def add_worker(
+    database: Database, host: str = "forge", targets: tuple[str, ...] = ("torch",), gpu: str | None = None, **hardware: Any
+) -> str:
     now = utc_now()
     worker = Worker(
         id=f"worker-of-{host}",
@@ -34,6 +37,7 @@ def add_worker(database: Database, host: str = "forge", targets: tuple[str, ...]
         pid=1,
         home="/srv/roundhouse",
         hardware=MACHINE.model_copy(update=hardware).model_dump(mode="json"),
+        gpu=None if gpu is None else hardware_called(gpu).model_dump(mode="json"),
         versions={},
         targets=list(targets),
         disk_free=1,
