@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from .compiled import Compilation, Compiled
 from .planner.plan import Plan
 
-__all__ = ["compile_engine", "require_compiler"]
+__all__ = ["Compiler", "compiler_for"]
+
+Compiler = Callable[[Compilation], Compiled | None]
+"""Makes of a verified checkpoint what its target needs, and answers the record for the manifest, or None when the target runs
+the checkpoint as it is. Raises BuildError (VerifyError where what the target reads is not what was verified)."""
 
 
-def require_compiler(plan: Plan) -> None:
-    """See that this machine can compile for the target of a plan, before anything is spent on the checkpoint.
+def compiler_for(plan: Plan) -> Compiler:
+    """The compiler of a plan's target. The machine is looked at here, before anything is spent on the checkpoint.
 
     Raises:
-        SetupError: it cannot, and why.
+        SetupError: this machine cannot compile for the target, and why.
     """
+    if plan.recipe.target == "torch":
+        return _nothing
     if plan.recipe.target == "tensorrt":
-        from .trtllm.engines import require_tensorrt
+        from .trtllm.engines import compile_tensorrt, require_tensorrt
 
-        require_tensorrt(plan)
-
-
-def compile_engine(work: Compilation) -> Compiled | None:
-    """Compile the checkpoint of an engine that is being built for the target of its recipe.
-
-    Returns:
-        The record for the manifest, or None when the target runs the checkpoint as it is.
-
-    Raises:
-        SetupError: this machine cannot compile for the target.
-        VerifyError: what the target reads is not what was verified.
-        BuildError: it could not be compiled.
-    """
-    if work.recipe.target == "torch":
-        work.stage.result = "nothing to compile: the torch target runs the checkpoint"
-        return None
-    if work.recipe.target == "tensorrt":
-        from .trtllm.engines import compile_tensorrt
-
-        return compile_tensorrt(work)
+        return partial(compile_tensorrt, machine=require_tensorrt(plan))
     from .trtllm.llm_engine import compile_llm
 
-    return compile_llm(work)
+    return compile_llm
+
+
+def _nothing(work: Compilation) -> None:
+    work.stage.result = "nothing to compile: the torch target runs the checkpoint"

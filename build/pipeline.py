@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compile import compile_engine, require_compiler
+from .compile import compiler_for
 from .compiled import Compilation
 from .copied import copy_checkpoint, has_chat_template, stays_as_it_is
 from .engine import CHECKPOINT, Engine, write_manifest
@@ -83,7 +83,7 @@ def build(
         stage.result = f"{plan.quantized_modules} linears to {recipe.weights}{group}"
     require_legal(plan)
     require_buildable(plan)
-    require_compiler(plan)
+    compiler = compiler_for(plan)
     machine = this_machine()
     text = calibration_text(recipe.calibration.text)
     model_fingerprint = fingerprint(model)
@@ -105,7 +105,7 @@ def build(
             require_memory(plan, arithmetic, machine)
             made = _quantized(model, plan, text, arithmetic, place.folder / CHECKPOINT, report)
         with report.stage("compile", f"for the {recipe.target} target") as stage:
-            compiled = compile_engine(Compilation(plan, place.folder, stage, report))
+            compiled = compiler(Compilation(plan, place.folder, stage, report))
         with report.stage("publish", "hashing files and moving the engine to its place") as stage:
             warn_about(report, plan, made.verified, chat=made.chat)
             manifest = make_manifest(

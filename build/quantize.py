@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["calibrate", "load_base", "load_tokenizer", "token_windows", "write_checkpoint"]
 
 _QKV, _GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
-_FUSED: dict[str, tuple[tuple[str, ...], ...]] = {"torch": (), "tensorrt": (_QKV,), "trtllm-pytorch": (_QKV, _GATE_UP)}
+_FUSED: dict[str, tuple[tuple[str, ...], ...]] = {"torch": (), "tensorrt": (_QKV, _GATE_UP), "trtllm-pytorch": (_QKV, _GATE_UP)}
 """Linears that a target holds as one."""
 
 

@@ -30,7 +30,7 @@ from .host import require_gpus
 from .interpreter import Installation, environment, find_installation, script
 from .options import nested_options
 
-__all__ = ["GUARD_ENGINE", "PLUGIN_VARIABLE", "compile_tensorrt", "require_tensorrt"]
+__all__ = ["GUARD_ENGINE", "PLUGIN_VARIABLE", "Machine", "compile_tensorrt", "require_tensorrt"]
 
 PLUGIN_VARIABLE = "ROUNDHOUSE_GUARD_PLUGIN"
 """The environment variable with the path of the guard's plugin: ``page_guard.ptx`` or ``libroundhouse_kv_page_guard.so``."""
@@ -47,33 +47,35 @@ _MILESTONES = (
 
 
 @dataclass(frozen=True)
-class _Machine:
-    """What this machine builds with."""
+class Machine:
+    """What this machine builds with: TensorRT-LLM, its GPUs and, with a guard, the guard's plugin."""
 
     installation: Installation
     devices: tuple[str, ...]
     plugin: Path | None
 
 
-def require_tensorrt(plan: Plan) -> _Machine:
+def require_tensorrt(plan: Plan) -> Machine:
     """See that this machine can build a plan's engines, before anything is spent on it.
 
     Raises:
         SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, or the guard has no plugin.
     """
-    return _Machine(find_installation("tensorrt"), require_gpus(plan), None if plan.recipe.guard == "off" else _plugin())
+    return Machine(find_installation("tensorrt"), require_gpus(plan), None if plan.recipe.guard == "off" else _plugin())
 
 
-def compile_tensorrt(work: Compilation) -> Compiled:
+def compile_tensorrt(work: Compilation, machine: Machine) -> Compiled:
     """Build the engines of every rank, and the guard's.
 
+    Args:
+        work: the engine in the making.
+        machine: as :func:`require_tensorrt` found it.
+
     Raises:
-        SetupError: this machine cannot.
         VerifyError: the converted checkpoint is not what was verified.
         BuildError: a rank could not be built; its own words are in the message.
     """
     plan, recipe = work.plan, work.recipe
-    machine = require_tensorrt(plan)
     world = recipe.tensor_parallel * recipe.pipeline_parallel
     config = build_config(plan)
     # Two steps of every rank are the checkpoint's, then come what its build tells.
@@ -106,7 +108,7 @@ def compile_tensorrt(work: Compilation) -> Compiled:
 
 
 def _build_ranks(
-    machine: _Machine, place: Path, checkpoint: Path, config: dict[str, Any], world: int, on_step: Callable[[int], None]
+    machine: Machine, place: Path, checkpoint: Path, config: dict[str, Any], world: int, on_step: Callable[[int], None]
 ) -> None:
     job = place / "job.json"
     job.write_text(json.dumps({"checkpoint": str(checkpoint), "output": str(place), "build_config": config}))
@@ -140,7 +142,7 @@ def _collect(place: Path, output: Path, world: int) -> None:
         shutil.move(path, output / name)
 
 
-def _build_guard(machine: _Machine, place: Path, output: Path, plan: Plan) -> CompiledGuard | None:
+def _build_guard(machine: Machine, place: Path, output: Path, plan: Plan) -> CompiledGuard | None:
     """The guard for the largest batch and pool that this engine can have on its GPU."""
     if machine.plugin is None:
         return None

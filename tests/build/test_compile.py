@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roundhouse.build.compile import compile_engine
+from roundhouse.build.compile import compiler_for
 from roundhouse.build.compiled import Compilation, Compiled, CompiledGuard
 from roundhouse.build.engine import Engine, read_manifest, write_manifest
 from roundhouse.build.events import Event, Reporter, StageFinished
@@ -13,7 +13,7 @@ def test_torch_compiles_nothing_and_says_so(tiny_engine: Engine) -> None:
     report = Reporter(seen.append)
     manifest = tiny_engine.manifest
     with report.stage("compile", "") as stage:
-        assert compile_engine(Compilation(manifest.plan, tiny_engine.folder, stage, report)) is None
+        assert compiler_for(manifest.plan)(Compilation(manifest.plan, tiny_engine.folder, stage, report)) is None
     assert [event.result for event in seen if isinstance(event, StageFinished)] == [
         "nothing to compile: the torch target runs the checkpoint"
     ]

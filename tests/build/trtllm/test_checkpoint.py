@@ -102,6 +102,18 @@ def test_layouts_are_those_of_the_record(
         assert extra <= {"bias"}
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen3"])
+def test_fp8_gate_and_up_share_their_scales_because_the_builder_fuses_them(
+    checkpoint_of: CheckpointMaker, tmp_path: Path, family: str
+) -> None:
+    plan = converted(checkpoint_of(family, **FP8), tmp_path / "made")
+    tensors = tensors_of(tmp_path / "made" / "rank0.safetensors")
+    for layer in range(plan.shape.layers):
+        for scale in ("weights_scaling_factor", "activation_scaling_factor"):
+            fc, gate = (tensors[f"transformer.layers.{layer}.mlp.{name}.{scale}"] for name in ("fc", "gate"))
+            assert bool(fc == gate)
+
+
 def test_the_first_stage_embeds_and_the_last_answers(checkpoint_of: CheckpointMaker, tmp_path: Path) -> None:
     converted(checkpoint_of("llama"), tmp_path / "made", pipeline=2)
     first, last = (set(tensors_of(tmp_path / "made" / f"rank{rank}.safetensors")) for rank in range(2))

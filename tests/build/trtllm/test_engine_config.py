@@ -9,10 +9,13 @@ from trtllm_engine_recipes import ENGINE_RECIPES, GOLDEN, engine_plan, golden_en
 
 from roundhouse.build.trtllm.checkpoint_config import checkpoint_config
 from roundhouse.build.trtllm.engine_config import build_config, cuts_prompts
-from roundhouse.build.trtllm.upstream import check_fields, upstream
+from roundhouse.build.trtllm.upstream import check_fields, parameters_of, upstream
 from roundhouse.errors import BuildError
 
 CHECKPOINT = "tensorrt_llm.models.modeling_utils.PretrainedConfig"
+FAMILIES = {"llama": "tensorrt_llm.models.llama.config.LLaMAConfig", "qwen": "tensorrt_llm.models.qwen.config.QWenConfig"}
+QWEN_READS = {"qwen_type", "seq_length"}
+"""Keys that upstream's Qwen reads of its config and that no class names (a note of the record)."""
 QUANTIZATION = "tensorrt_llm.models.modeling_utils.QuantConfig"
 BUILD = "tensorrt_llm.builder.BuildConfig"
 
@@ -33,6 +36,14 @@ def test_every_key_is_upstreams(name: str) -> None:
     assert set(given["checkpoint"]["mapping"]) <= set(upstream().quant.config["mapping"])
     algorithm = given["checkpoint"]["quantization"]["quant_algo"]
     assert algorithm is None or algorithm in upstream().quant.algorithms
+
+
+@pytest.mark.parametrize("name", ENGINE_RECIPES)
+def test_every_key_of_a_checkpoint_is_read_by_its_family(name: str) -> None:
+    config = json.loads(golden_engine_text(name))["checkpoint"]
+    family = FAMILIES["qwen" if "qwen_type" in config else "llama"]
+    known = {each.name for record in (CHECKPOINT, family) for each in parameters_of(record)}
+    assert set(config) - known == (QWEN_READS if "qwen_type" in config else set())
 
 
 def test_prompts_are_cut_only_where_context_attention_is_paged() -> None:

@@ -9,7 +9,7 @@ import pytest
 from trtllm_machine import TrtllmMachine, trtllm_machine
 from verified_checkpoints import VerifiedCheckpoint
 
-from roundhouse.build.compile import compile_engine, require_compiler
+from roundhouse.build.compile import compiler_for
 from roundhouse.build.compiled import COMPILED, Compilation, Compiled
 from roundhouse.build.engine import CHECKPOINT
 from roundhouse.build.events import Event, Reporter, StageProgress, Warned
@@ -34,7 +34,7 @@ class Bench:
 
     def compile(self) -> Compiled:
         with self.report.stage("compile", "") as stage:
-            compiled = compile_engine(Compilation(self.plan, self.folder, stage, self.report))
+            compiled = compiler_for(self.plan)(Compilation(self.plan, self.folder, stage, self.report))
         assert compiled is not None
         return compiled
 
@@ -145,10 +145,10 @@ def test_a_machine_that_cannot_build_is_told_before_anything_is_spent(
 ) -> None:
     def refused() -> str:
         with pytest.raises(SetupError) as error:
-            require_compiler(llama.plan)
+            compiler_for(llama.plan)
         return str(error.value)
 
-    require_compiler(llama.plan)
+    compiler_for(llama.plan)
     with monkeypatch.context() as changed:
         changed.delenv("ROUNDHOUSE_GUARD_PLUGIN")
         assert "ROUNDHOUSE_GUARD_PLUGIN names none" in refused()
