@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from typing import IO
 
 from roundhouse.errors import BuildError
 
@@ -89,14 +90,13 @@ def _start(child: Child, device: str, lines: SimpleQueue[tuple[str, str | None]]
         errors="replace",
     )
 
-    def read() -> None:
-        assert process.stdout is not None  # it is a pipe
-        with process.stdout:
-            for line in process.stdout:
+    def read(pipe: IO[str]) -> None:
+        with pipe:
+            for line in pipe:
                 lines.put((child.name, line.rstrip()))
         lines.put((child.name, None))
 
-    reader = threading.Thread(target=read, name=child.name, daemon=True)
+    reader = threading.Thread(target=read, args=(process.stdout,), name=child.name, daemon=True)
     reader.start()
     return _Running(child, process, device, reader)
 

@@ -61,7 +61,8 @@ def require_tensorrt(plan: Plan) -> Machine:
     Raises:
         SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, or the guard has no plugin.
     """
-    return Machine(find_installation("tensorrt"), require_gpus(plan), None if plan.recipe.guard == "off" else _plugin())
+    devices, plugin = require_gpus(plan), None if plan.recipe.guard == "off" else _plugin()
+    return Machine(find_installation("tensorrt"), devices, plugin)  # last, because importing it takes its time
 
 
 def compile_tensorrt(work: Compilation, machine: Machine) -> Compiled:
