@@ -70,6 +70,16 @@ def test_each_part_of_an_engine_has_an_address(browser: BrowserMaker, filled: Da
     assert current == (f"/engines/{ID}" if tab == "overview" else f"/engines/{ID}?tab={tab}")
 
 
+def test_an_engine_that_was_not_measured_says_so(browser: BrowserMaker, filled: Database) -> None:
+    with filled.writing() as session:
+        add_built(session, "a" * 16, "copied", quality=None)
+        assert session.get_one(EngineRecord, "a" * 16).kl is None
+    viewer = browser("viewer")
+    assert "Not measured: " in text_of(viewer, f"/engines/{'a' * 16}?tab=quality")
+    for path in ("/engines?sort=-agreement", "/engines?sort=kl", f"/engines/{'a' * 16}", f"/engines/{ID}?tab=lineage"):
+        assert "copied" in text_of(viewer, path)
+
+
 def test_an_engine_of_another_version_still_has_its_page(browser: BrowserMaker, filled: Database) -> None:
     with filled.writing() as session:
         session.get_one(EngineRecord, ID).manifest = {"format": 99}
