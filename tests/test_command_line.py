@@ -72,6 +72,13 @@ def test_a_refused_plan_ends_with_3_and_still_gives_numbers(roundhouse, tiny_mod
     assert plan["kv_bytes_per_token"] > 0
 
 
+def test_a_plan_says_what_this_version_does_not_build(roundhouse) -> None:
+    arguments = ["plan", "shape:qwen3-30b-a3b", "--gpu", "h200", "--target", "trtllm-pytorch", "--weights"]
+    said = "planned, and not built by this version"
+    assert said in roundhouse(*arguments, "fp8").stdout
+    assert said not in roundhouse(*arguments, "bf16").stdout
+
+
 def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -> None:
     result = roundhouse("build", str(tiny_model("llama")), "--group", "96", home=tmp_path)
     assert result.returncode == 3
