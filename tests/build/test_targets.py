@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,42 @@ def test_an_input_that_is_quantized_already_is_taken_as_it_is_and_not_measured(
     assert any("quality was not measured" in event.message for event in seen if isinstance(event, Warned))
     assert "not measured" in shown(engine_summary(engine))
     assert "not measured" in shown(engines_table([engine]))
+
+
+def test_a_model_that_is_not_quantized_here_is_taken_in_16_bits(tiny_model, tmp_path: Path) -> None:
+    source = write_tiny_experts(tmp_path / "experts", tiny_model("llama"))
+    recipe = recipe_for(source, target="trtllm-pytorch", weights="bf16", kv_cache="bf16", guard="off")
+    engine = build(recipe, Home(tmp_path / "home"), lambda event: None, hardware=H100).engine
+    assert (engine.checkpoint / "model.safetensors").read_bytes() == (source / "model.safetensors").read_bytes()
+    assert engine.manifest.modules["model.layers.*.mlp.experts.*.up_proj"] == "as it was: BF16"
+    assert engine.manifest.quality is None
+    with pytest.raises(PlanRefusedError, match="of Qwen3MoeForCausalLM give a quantized checkpoint"):
+        build(recipe.model_copy(update={"weights": "fp8"}), Home(tmp_path / "home"), lambda event: None, hardware=H100)
+
+
+def write_tiny_experts(folder: Path, tokenizer_from: Path) -> Path:
+    """A random two-layer mixture-of-experts model."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(
+        "qwen3_moe",
+        vocab_size=512,
+        hidden_size=128,
+        intermediate_size=256,
+        moe_intermediate_size=128,
+        num_experts=4,
+        num_experts_per_tok=2,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=512,
+    )
+    AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(folder)
+    for file in tokenizer_from.glob("*token*"):
+        shutil.copy(file, folder)
+    return folder
 
 
 def test_without_a_gpu_a_plan_for_one_is_refused(tiny_model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
