@@ -48,21 +48,24 @@ _MILESTONES = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What this machine builds with: TensorRT-LLM, its GPUs and, with a guard, the guard's plugin."""
+    """What this machine builds with: TensorRT-LLM, its GPUs, with a guard its plugin, and timings that the recipe names."""
 
     installation: Installation
     devices: tuple[str, ...]
     plugin: Path | None
+    timings: Path | None = None
 
 
 def require_tensorrt(plan: Plan) -> Machine:
     """See that this machine can build a plan's engines, before anything is spent on it.
 
     Raises:
-        SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, or the guard has no plugin.
+        SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, the guard has no plugin, or the
+            timing cache of the recipe is no file.
     """
     devices, plugin = require_gpus(plan), None if plan.recipe.guard == "off" else _plugin()
-    return Machine(find_installation("tensorrt"), devices, plugin)  # last, because importing it takes its time
+    timings = _timings(plan)
+    return Machine(find_installation("tensorrt"), devices, plugin, timings)  # last, because importing it takes its time
 
 
 def compile_tensorrt(work: Compilation, machine: Machine) -> Compiled:
@@ -79,6 +82,8 @@ def compile_tensorrt(work: Compilation, machine: Machine) -> Compiled:
     plan, recipe = work.plan, work.recipe
     world = recipe.tensor_parallel * recipe.pipeline_parallel
     config = build_config(plan)
+    if machine.timings is not None:
+        config["input_timing_cache"] = str(machine.timings)
     # Two steps of every rank are the checkpoint's, then come what its build tells.
     total = world * (2 + len(_MILESTONES))
     with tempfile.TemporaryDirectory(prefix=".compile-", dir=work.folder) as scratch:
@@ -167,6 +172,17 @@ def _build_guard(machine: Machine, place: Path, output: Path, plan: Plan) -> Com
 
 def _path(first: Path) -> str:
     return os.pathsep.join([str(first), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def _timings(plan: Plan) -> Path | None:
+    """The recipe's timing cache, as every rank finds it: each has a working folder of its own."""
+    given = nested_options(plan.recipe.target_options).get("input_timing_cache")
+    if given is None:
+        return None
+    path = Path(given).absolute()
+    if not path.is_file():
+        raise SetupError(f"target_options.input_timing_cache: {path} is no file", hint="An engine's `compiled/` has one.")
+    return path
 
 
 def _plugin() -> Path:

@@ -38,7 +38,7 @@ class Installation:
 
 
 def find_python() -> Path:
-    """TensorRT-LLM's Python; nothing is started.
+    """TensorRT-LLM's Python, as an absolute path; nothing is started.
 
     Raises:
         SetupError: none is given and TensorRT-LLM is not in this one, or what is given cannot be run.
@@ -48,7 +48,8 @@ def find_python() -> Path:
         found = shutil.which(given)
         if found is None:
             raise SetupError(f"{PYTHON_VARIABLE} is {given}, and that cannot be run", hint="Give the path of a Python.")
-        return Path(found)
+        # Processes start in folders of their own. Not resolved: a virtual environment's Python is a link to another one.
+        return Path(found).absolute()
     if installed_version() is None:
         raise SetupError(
             "TensorRT-LLM is not installed in this environment",

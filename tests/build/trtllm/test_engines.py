@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from roundhouse.build.compiled import COMPILED, Compilation, Compiled
 from roundhouse.build.engine import CHECKPOINT
 from roundhouse.build.events import Event, Reporter, StageProgress, Warned
 from roundhouse.build.planner.plan import Plan, make_plan
+from roundhouse.build.trtllm.interpreter import find_python
 from roundhouse.build.trtllm.upstream import check_fields, parameters_of
 from roundhouse.errors import BuildError, EngineError, SetupError
 
@@ -166,6 +168,26 @@ def test_a_machine_that_cannot_build_is_told_before_anything_is_spent(
     assert "(SM 9.0), and this machine has NVIDIA H100 80GB HBM3 (SM 8.9)" in refused()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "this machine shows none" in refused()
+
+
+def test_paths_that_start_here_are_found_where_the_ranks_start(
+    llama: VerifiedCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, engine = tmp_path / "here", tmp_path / "engine"
+    here.mkdir()
+    engine.mkdir()
+    monkeypatch.chdir(here)
+    (here / "python").symlink_to(os.environ["ROUNDHOUSE_TRTLLM_PYTHON"])
+    monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", "./python")
+    bench = Bench(llama, engine, target_options={"input_timing_cache": "timings"})
+    with pytest.raises(SetupError, match=r"input_timing_cache: .*/here/timings is no file"):
+        bench.compile()
+    (here / "timings").write_bytes(b"")
+    bench.compile()
+    config = json.loads((bench.output / "config.json").read_text())["build_config"]
+    assert config["input_timing_cache"] == str(here / "timings")
+    # A link to a Python is another Python: a virtual environment's is one.
+    assert find_python() == here / "python"
 
 
 def test_an_engine_of_another_version_gpu_or_size_is_refused(machine: TrtllmMachine) -> None:
