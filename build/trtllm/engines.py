@@ -164,14 +164,12 @@ def _build_guard(machine: Machine, place: Path, output: Path, plan: Plan) -> Com
     package.mkdir()
     (package / "roundhouse").symlink_to(Path(roundhouse.__file__).resolve().parent, target_is_directory=True)
     command = [machine.installation.python, script("guard_build"), job]
-    child = Child("the guard's build", command, place, environment(PYTHONPATH=_path(package)))
+    kept = environment()
+    path = os.pathsep.join([str(package), *filter(None, [kept.get("PYTHONPATH")])])
+    child = Child("the guard's build", command, place, kept | {"PYTHONPATH": path})
     run_children([child], machine.devices, lambda *_: None)
     form = "embedded" if machine.plugin.suffix == ".ptx" else "library"
     return CompiledGuard(file=GUARD_ENGINE, plugin=form, **limits)
-
-
-def _path(first: Path) -> str:
-    return os.pathsep.join([str(first), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def _timings(plan: Plan) -> Path | None:

@@ -26,6 +26,23 @@ PYTHON_VARIABLE = "ROUNDHOUSE_TRTLLM_PYTHON"
 _ANSWER = "roundhouse-probe "
 _IMPORT_SECONDS = 600.0
 """TensorRT-LLM takes a minute to import from a cold disk."""
+_OF_THIS_PYTHON = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+_OF_A_JOB = (
+    "OMPI_COMM_WORLD_",
+    "OMPI_UNIVERSE_",
+    "OMPI_FIRST_",
+    "OMPI_APP_CTX_",
+    "OMPI_MCA_orte_",
+    "ORTE_",
+    "PMIX_",
+    "PMI_",
+    "SLURM_",
+)
+"""Variables of an MPI job that this process is part of: with them, a child takes itself for one of its ranks, and waits for it.
+
+Upstream's Triton model ``llmapi`` drops those of MPI for the same reason, and keeps what is configuration, as we do.
+"""
+_CONFIGURATION = "PMIX_MCA_"
 
 
 @dataclass(frozen=True)
@@ -109,6 +126,14 @@ def script(name: str) -> Path:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """For a process of TensorRT-LLM's Python: this one's, without the ways that lead back to this environment's packages."""
-    kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")}
+    """For a process of TensorRT-LLM's Python: this one's, without its MPI job and the ways back to its own packages.
+
+    PYTHONPATH stays where TensorRT-LLM's Python is this one.
+    """
+    left_out = (*_OF_THIS_PYTHON, *(["PYTHONPATH"] if os.environ.get(PYTHON_VARIABLE) else []))
+    kept = {key: value for key, value in os.environ.items() if key not in left_out and not _is_of_a_job(key)}
     return kept | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"} | changes
+
+
+def _is_of_a_job(variable: str) -> bool:
+    return variable.startswith(_OF_A_JOB) and not variable.startswith(_CONFIGURATION)

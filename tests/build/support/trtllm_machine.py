@@ -37,7 +37,10 @@ def trtllm_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrtllmMachi
     (place / "libroundhouse_kv_page_guard.so").write_bytes(b"")
     monkeypatch.setenv("PATH", str(place), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(_TWIN))
-    monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", sys.executable)
+    # A Python whose packages are its own, and the twin.
+    python = place / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{_TWIN}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", str(python))
     monkeypatch.setenv("ROUNDHOUSE_GUARD_PLUGIN", str(place / "libroundhouse_kv_page_guard.so"))
     return machine
