@@ -18,7 +18,7 @@ __all__ = ["Child", "run_children"]
 _KEPT_LINES = 30
 """Of a child's last words, for the error that it ends with."""
 _PATIENCE = 10.0
-"""Seconds that a child has to end when it is asked to."""
+"""Seconds that a child has to end when it is asked to, and that its last words have to arrive after it ended."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,13 @@ def run_children(children: Sequence[Child], devices: Sequence[str], on_line: Cal
                 each = _start(waiting.popleft(), free.pop(0), lines)
                 running[each.child.name] = each
             name, line = lines.get()
+            if name not in running:
+                continue  # what a process that a child left behind still says
             if line is not None:
                 running[name].last.append(line)
                 on_line(name, line)
                 continue
             ended = running.pop(name)
-            ended.reader.join()
             free.append(ended.device)
             if code := ended.process.wait():
                 raise BuildError(f"{name} failed ({_how(code)}); its last words:\n" + "\n".join(ended.last))
@@ -94,10 +95,17 @@ def _start(child: Child, device: str, lines: SimpleQueue[tuple[str, str | None]]
         with pipe:
             for line in pipe:
                 lines.put((child.name, line.rstrip()))
-        lines.put((child.name, None))
 
     reader = threading.Thread(target=read, args=(process.stdout,), name=child.name, daemon=True)
+
+    def wait() -> None:
+        process.wait()
+        # The pipe stays open as long as a process that the child started holds it: that one is not waited for.
+        reader.join(_PATIENCE)
+        lines.put((child.name, None))
+
     reader.start()
+    threading.Thread(target=wait, name=f"{child.name}'s end", daemon=True).start()
     return _Running(child, process, device, reader)
 
 
