@@ -20,7 +20,8 @@ def build_config(plan: Plan) -> dict[str, Any]:
     Context attention's switches are written as the builder would set them anyway, so that an engine's config says what it does.
     """
     recipe = plan.recipe
-    fp8_weights = recipe.weights == "fp8" and plan.hardware.compute_capability in _FP8_ATTENTION
+    # FP8 attention needs both; of a 16-bit cache the builder takes FP8 weights with 16-bit attention.
+    fp8_attention = recipe.weights == recipe.kv_cache == "fp8" and plan.hardware.compute_capability in _FP8_ATTENTION
     config: dict[str, Any] = {
         # No prompt is refused for its length alone: upstream's default is 1024.
         "max_input_len": plan.max_seq_len,
@@ -36,8 +37,8 @@ def build_config(plan: Plan) -> dict[str, Any]:
             "remove_input_padding": True,
             "paged_kv_cache": True,
             "tokens_per_block": plan.page_tokens,
-            "use_paged_context_fmha": recipe.kv_cache == "bf16" or fp8_weights,
-            "use_fp8_context_fmha": fp8_weights,
+            "use_paged_context_fmha": recipe.kv_cache == "bf16" or fp8_attention,
+            "use_fp8_context_fmha": fp8_attention,
             # Upstream's own command line leaves gate and up apart for every quantization that it cannot fuse.
             "use_fused_mlp": recipe.weights in ("bf16", "fp8"),
         },
@@ -46,7 +47,11 @@ def build_config(plan: Plan) -> dict[str, Any]:
 
 
 def cuts_prompts(config: Mapping[str, Any]) -> bool:
-    """Whether the engine takes a prompt in parts, and reads what an earlier one left: both need paged context attention."""
+    """Whether the engine takes a prompt in parts, and reads what an earlier one left: both need paged context attention.
+
+    Args:
+        config: ``build_config`` of the engine's own ``config.json``: the builder turns off what it cannot have.
+    """
     return bool(config["plugin_config"]["use_paged_context_fmha"])
 
 

@@ -97,7 +97,7 @@ def compile_tensorrt(work: Compilation, machine: Machine) -> Compiled:
         work.output.mkdir()
         _collect(place, work.output, world)
         guard = _build_guard(machine, place, work.output, plan)
-    if not cuts_prompts(config):
+    if not cuts_prompts(json.loads((work.output / "config.json").read_text())["build_config"]):
         work.report.warn(
             f"this engine takes prompts whole and reuses no prefix: none above max_num_tokens {recipe.max_num_tokens} is served"
         )

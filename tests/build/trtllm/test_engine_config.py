@@ -46,6 +46,15 @@ def test_every_key_of_a_checkpoint_is_read_by_its_family(name: str) -> None:
     assert set(config) - known == (QWEN_READS if "qwen_type" in config else set())
 
 
+@pytest.mark.parametrize(("weights", "kv_cache"), [("fp8", "bf16"), ("fp8", "fp8"), ("bf16", "bf16"), ("int4_awq", "fp8")])
+def test_attention_in_fp8_needs_fp8_weights_and_an_fp8_cache(weights: str, kv_cache: str) -> None:
+    plan = engine_plan("qwen3-8b")
+    recipe = plan.recipe.model_copy(update={"weights": weights, "kv_cache": kv_cache})
+    plugins = build_config(plan.model_copy(update={"recipe": recipe}))["plugin_config"]
+    assert plugins["use_fp8_context_fmha"] == (weights == kv_cache == "fp8")
+    assert plugins["use_paged_context_fmha"] == ((weights, kv_cache) != ("int4_awq", "fp8"))
+
+
 def test_prompts_are_cut_only_where_context_attention_is_paged() -> None:
     cut = {name: cuts_prompts(build_config(engine_plan(name))) for name in ENGINE_RECIPES}
     assert [name for name, does in cut.items() if not does] == ["llama-3.1-70b-tp4"]

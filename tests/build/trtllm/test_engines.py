@@ -90,6 +90,7 @@ def test_the_builder_is_told_what_the_recipe_says(llama: VerifiedCheckpoint, tmp
         ({"kv_cache": "bf16"}, True, False, False),
         ({"weights": "bf16", "kv_cache": "bf16"}, True, False, True),
         ({"weights": "fp8"}, True, True, True),
+        ({"weights": "fp8", "kv_cache": "bf16"}, True, False, True),
     ],
     ids=str,
 )
@@ -102,6 +103,15 @@ def test_what_an_engine_cannot_do_is_in_its_config_and_said(
     assert (plugins["use_paged_context_fmha"], plugins["use_fp8_context_fmha"], plugins["use_fused_mlp"]) == (paged, fp8, fused)
     warned = [event.message for event in bench.seen if isinstance(event, Warned)]
     assert any("takes prompts whole" in message for message in warned) != paged
+
+
+@pytest.mark.parametrize("option", [{"use_paged_context_fmha": True}, {"context_fmha": False}], ids=str)
+def test_what_the_builder_turns_off_is_said_though_it_was_asked_for(
+    llama: VerifiedCheckpoint, tmp_path: Path, option: dict[str, bool]
+) -> None:
+    bench = Bench(llama, tmp_path, target_options={"plugin_config": option})
+    bench.compile()
+    assert any("takes prompts whole" in event.message for event in bench.seen if isinstance(event, Warned))
 
 
 def test_progress_is_what_the_ranks_say(llama: VerifiedCheckpoint, tmp_path: Path) -> None:

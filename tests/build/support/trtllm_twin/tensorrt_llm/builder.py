@@ -45,6 +45,7 @@ def build(model, build_config):
     if os.environ.get("TWIN_FAILS_AT"):
         time.sleep(60)  # until it is ended
     logger.info("Total time of building Unnamed Network 0: 00:00:01")
+    _turn_off_what_cannot_be(model.config.keys["quantization"], build_config.keys["plugin_config"])
     Path("model.cache").write_bytes(b"timings")  # upstream's default is a name in the working folder
     made_from = {
         "rank": rank,
@@ -53,3 +54,15 @@ def build(model, build_config):
     }
     config = {"rank": rank, "version": "1.2.1", "pretrained_config": model.config.keys, "build_config": build_config.keys}
     return Engine(config, json.dumps(made_from).encode())
+
+
+def _turn_off_what_cannot_be(quantization, plugins):
+    """Context attention's switches as upstream's build() leaves them on GPUs with FP8."""
+    fp8_cache = quantization["kv_cache_quant_algo"] == "FP8"
+    if not plugins.get("context_fmha", True):
+        plugins.update(use_fp8_context_fmha=False, use_paged_context_fmha=False)
+    elif quantization["quant_algo"] != "FP8":
+        plugins["use_fp8_context_fmha"] = False
+        plugins["use_paged_context_fmha"] = plugins["use_paged_context_fmha"] and not fp8_cache
+    elif plugins["use_paged_context_fmha"]:
+        plugins["use_fp8_context_fmha"] = fp8_cache
