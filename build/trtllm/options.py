@@ -27,7 +27,17 @@ _DECIDED: dict[str, dict[str, str]] = {
         "max_seq_len": "max_seq_len",
         "max_num_tokens": "max_num_tokens",
         "plugin_config.tokens_per_block": "page_tokens",
-        **dict.fromkeys(("kv_cache_type", "plugin_config.paged_kv_cache", "plugin_config.dtype", "dry_run"), _OURS),
+        **dict.fromkeys(
+            (
+                "kv_cache_type",
+                "plugin_config.paged_kv_cache",
+                "plugin_config.dtype",
+                "dry_run",
+                "output_timing_cache",
+                "visualize_network",
+            ),
+            _OURS,
+        ),
         **dict.fromkeys(
             (
                 "max_beam_width",
@@ -40,11 +50,16 @@ _DECIDED: dict[str, dict[str, str]] = {
                 "use_mrope",
                 "weight_streaming",
                 "use_strip_plan",
+                "force_num_profiles",
+                "enable_debug_output",
                 "plugin_config.gpt_attention_plugin",
                 "plugin_config.lora_plugin",
                 "plugin_config.remove_input_padding",
                 "plugin_config.streamingllm",
                 "plugin_config.manage_weights",
+                "plugin_config.multiple_profiles",
+                "plugin_config.user_buffer",
+                "plugin_config.gemm_allreduce_plugin",
             ),
             _STEPS,
         ),
@@ -69,6 +84,7 @@ _DECIDED: dict[str, dict[str, str]] = {
 }
 """Options that are no one's to give: the key of the recipe that decides each, or why none does."""
 
+_AT_LEAST_ONE = ("opt_batch_size", "opt_num_tokens")
 _TYPES: dict[str, type | tuple[type, ...]] = {"int": int, "float": (int, float), "bool": bool, "str": str, "None": type(None)}
 
 
@@ -134,17 +150,23 @@ def _decided(decided: Mapping[str, str], options: Mapping[str, Any], inside: str
 
 
 def _wrong_types(record: str, options: Mapping[str, Any], inside: str) -> Iterator[str]:
-    """Values of another type than upstream's; choices are checked with the names, and classes that are not recorded are not."""
+    """Values that upstream does not take; choices are checked with the names, and classes that are not recorded are not."""
     known = fields_of(record)
     for key, value in options.items():
         spec = known.get(key)
         if spec is None:
             continue
+        path = f"{inside}{key}"
         nested = record_called(spec.type)
         if isinstance(value, dict) and nested is not None:
-            yield from _wrong_types(nested, value, f"{inside}{key}.")
+            yield from _wrong_types(nested, value, f"{path}.")
+        elif nested is not None:
+            if value is not None or "None" not in spec.type.split(" | "):
+                yield f"{path}: {value!r} is no {spec.type.replace(' | ', ' or ')}; give a mapping of its keys"
         elif not _fits(spec, value):
-            yield f"{inside}{key}: {value!r} is no {spec.type.replace(' | ', ' or ')}"
+            yield f"{path}: {value!r} is no {spec.type.replace(' | ', ' or ')}"
+        elif (least := _least(key, spec, value)) is not None and value < least:
+            yield f"{path}: {value!r} is less than {least}"
 
 
 def _fits(spec: UpstreamField, value: Any) -> bool:
@@ -154,3 +176,10 @@ def _fits(spec: UpstreamField, value: Any) -> bool:
     if isinstance(value, bool):  # which Python takes for a whole number
         return "bool" in names
     return any(isinstance(value, _TYPES[name]) for name in names)
+
+
+def _least(key: str, spec: UpstreamField, value: Any) -> int | None:
+    """The least that a number may be, or None of what is no number. No recorded option means anything by a negative one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or spec.choices:
+        return None
+    return 1 if key in _AT_LEAST_ONE else 0

@@ -8,7 +8,7 @@ import pytest
 
 from roundhouse.build.recipe import Recipe, Target
 from roundhouse.build.trtllm.options import _DECIDED, _OURS, _RECORDS, _STEPS, check_target_options, nested_options
-from roundhouse.build.trtllm.upstream import check_fields
+from roundhouse.build.trtllm.upstream import check_fields, fields_of
 
 
 def complaints(target: str, options: dict[str, Any]) -> list[str]:
@@ -22,6 +22,7 @@ def complaints(target: str, options: dict[str, Any]) -> list[str]:
         ("tensorrt", {"opt_batch_size": 8, "plugin_config.gemm_plugin": "auto", "profiling_verbosity": "detailed"}),
         ("tensorrt", {"plugin_config": {"gemm_plugin": None, "use_paged_context_fmha": False}, "input_timing_cache": None}),
         ("trtllm-pytorch", {"moe_config": {"backend": "CUTLASS"}, "enable_chunked_prefill": True}),
+        ("trtllm-pytorch", {"cuda_graph_config": None, "batch_wait_timeout_ms": 0}),
         ("trtllm-pytorch", {"kv_cache_config.enable_block_reuse": False, "batch_wait_timeout_ms": 5}),
     ],
 )
@@ -38,6 +39,26 @@ def test_what_upstream_takes_is_taken(target: str, options: dict[str, Any]) -> N
         ("tensorrt", {"plugin_config": {"gemm_plugin": "fp7"}}, "'fp7' is none of "),
         ("tensorrt", {"opt_batch_size": "8"}, "target_options.opt_batch_size: '8' is no int"),
         ("tensorrt", {"opt_batch_size": True}, "True is no int"),
+        ("tensorrt", {"opt_batch_size": -4}, "target_options.opt_batch_size: -4 is less than 1"),
+        ("tensorrt", {"opt_num_tokens": 0}, "target_options.opt_num_tokens: 0 is less than 1"),
+        ("tensorrt", {"plugin_config": None}, "target_options.plugin_config: None is no PluginConfig; give a mapping"),
+        ("tensorrt", {"plugin_config": "x"}, "target_options.plugin_config: 'x' is no PluginConfig; give a mapping"),
+        ("trtllm-pytorch", {"kv_cache_config": 5}, "target_options.kv_cache_config: 5 is no KvCacheConfig"),
+        ("trtllm-pytorch", {"kv_cache_config": None}, "target_options.kv_cache_config: "),
+        ("trtllm-pytorch", {"cuda_graph_config": 7}, "target_options.cuda_graph_config: 7 is no CudaGraphConfig or None"),
+        ("trtllm-pytorch", {"cuda_graph_config.max_batch_size": -1}, "cuda_graph_config.max_batch_size: -1 is less than 0"),
+        ("trtllm-pytorch", {"batch_wait_timeout_ms": -0.5}, "batch_wait_timeout_ms: -0.5 is less than 0"),
+        *(
+            ("tensorrt", {key: value}, f"target_options.{key}: roundhouse's own steps feed the engine")
+            for key, value in (
+                ("force_num_profiles", 2),
+                ("enable_debug_output", True),
+                ("plugin_config.multiple_profiles", True),
+                ("plugin_config.user_buffer", True),
+                ("plugin_config.gemm_allreduce_plugin", "bfloat16"),
+            )
+        ),
+        ("tensorrt", {"output_timing_cache": "mine"}, "target_options.output_timing_cache: roundhouse decides it"),
         ("tensorrt", {"plugin_config": {"use_paged_context_fmha": 1}}, "plugin_config.use_paged_context_fmha: 1 is no bool"),
         ("tensorrt", {"max_input_len": 9}, "target_options.max_input_len: the recipe's max_seq_len decides it"),
         ("tensorrt", {"plugin_config": {"tokens_per_block": 64}}, "the recipe's page_tokens decides it"),
@@ -67,3 +88,6 @@ def test_what_is_decided_elsewhere_is_known_upstream_and_decided_by_a_key_of_rec
     assert unknown == []
     assert {by for by in _DECIDED[target].values() if by not in (_OURS, _STEPS)} <= set(Recipe.model_fields)
     assert target in get_args(Target)
+    # So that null for the whole class takes nothing away that is decided elsewhere.
+    for outer in {name.partition(".")[0] for name in _DECIDED[target] if "." in name}:
+        assert "None" not in fields_of(_RECORDS[target])[outer].type.split(" | ")
