@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ..hardware import Hardware
 from ..models.shape import ModelShape
 from ..recipe import Recipe
+from ..trtllm.engine_options import engine_option_problems
 from ..trtllm.llm_options import llm_problems, llm_warnings
 from ..trtllm.options import check_target_options
 from .problems import Alternative, Problem, set_to
@@ -112,7 +113,10 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
             message = f"{key} {getattr(recipe, key)}: the {recipe.target} target runs {key} {limit} only"
             problems.append(Problem(code=key, where=key, message=message, alternatives=set_to(key, [limit])))
     if recipe.target_options:
-        problems += check_target_options(recipe.target, recipe.target_options)
+        refused = check_target_options(recipe.target, recipe.target_options)
+        problems += refused
+        if recipe.target == "tensorrt" and not refused:
+            problems += engine_option_problems(recipe)
     if recipe.target == "trtllm-pytorch":
         problems += llm_problems(recipe, shape, since=needed_version(recipe.target, shape.architecture))
     return [problem for problem in problems if problem]
