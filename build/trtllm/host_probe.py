@@ -1,4 +1,4 @@
-"""Run by TensorRT-LLM's own Python: imports it, and tells its versions on the last line.
+"""Run by TensorRT-LLM's own Python, by ``host_probe.py PACKAGE...``: imports each in turn, and tells its version on a line.
 
 A script, not a module of this package: it imports nothing but the standard library and what it asks about.
 """
@@ -10,12 +10,14 @@ from importlib import import_module
 __all__ = ["main"]
 
 
-def main() -> None:
-    """Print the versions as JSON, behind a word that no library prints."""
-    versions = {name: import_module(name).__version__ for name in ("tensorrt", "tensorrt_llm")}
-    sys.stdout.write(f"roundhouse-probe {json.dumps(versions)}\n")
+def main(*packages: str) -> None:
+    """Print each version as JSON, behind a word that no library prints; what was told stays told when a later one fails."""
+    for name in packages:
+        version = import_module(name).__version__
+        sys.stdout.write(f"roundhouse-probe {json.dumps({name: version})}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this script's folder: its other modules must not be taken for anyone's
-    main()
+    main(*sys.argv[1:])

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +51,7 @@ class Installation:
     python: Path
     version: str
     tensorrt: str
+    """Empty where no engine is built or run: the other target needs no TensorRT."""
 
 
 def find_python() -> Path:
@@ -99,9 +99,11 @@ def find_installation(target: str) -> Installation:
             target, in which case the target that it does run is named.
     """
     python = find_python()
+    # TensorRT-LLM first: a version without engines says so, whether or not a TensorRT is beside it.
+    wanted = ("tensorrt_llm", "tensorrt") if target == "tensorrt" else ("tensorrt_llm",)
     try:
         ran = subprocess.run(
-            [python, script("host_probe")],
+            [python, script("host_probe"), *wanted],
             capture_output=True,
             text=True,
             timeout=_IMPORT_SECONDS,
@@ -110,14 +112,17 @@ def find_installation(target: str) -> Installation:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise SetupError(f"{python} could not be asked for its TensorRT-LLM: {error}") from None
-    answers = [line.removeprefix(_ANSWER) for line in ran.stdout.splitlines() if line.startswith(_ANSWER)]
-    if not answers:
-        words = (ran.stderr.strip() or ran.stdout.strip() or f"it ended with {ran.returncode}").splitlines()[-1]
-        raise SetupError(f"{python} has no TensorRT-LLM that can be imported: {words}")
-    versions: Mapping[str, str] = json.loads(answers[-1])
-    if reason := target_verdicts(versions["tensorrt_llm"])[target]:
+    versions: dict[str, str] = {}
+    for line in ran.stdout.splitlines():
+        if line.startswith(_ANSWER):
+            versions |= json.loads(line.removeprefix(_ANSWER))
+    if "tensorrt_llm" in versions and (reason := target_verdicts(versions["tensorrt_llm"])[target]):
         raise SetupError(f"target {target}: {reason}", hint=f"It is the TensorRT-LLM of {python}.")
-    return Installation(python, versions["tensorrt_llm"], versions["tensorrt"])
+    for package, name in (("tensorrt_llm", "TensorRT-LLM"), ("tensorrt", "TensorRT")):
+        if package in wanted and package not in versions:
+            words = (ran.stderr.strip() or ran.stdout.strip() or f"it ended with {ran.returncode}").splitlines()[-1]
+            raise SetupError(f"{python} has no {name} that can be imported: {words}")
+    return Installation(python, versions["tensorrt_llm"], versions.get("tensorrt", ""))
 
 
 def script(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""TensorRT-LLM's Python, with its twin: what a process of it is given of this one's environment."""
+"""TensorRT-LLM's Python, with its twin: what is found in it, and what its processes get of this one's environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from trtllm_machine import TrtllmMachine, trtllm_machine
 
 from roundhouse.build.trtllm.interpreter import environment, find_installation
+from roundhouse.errors import SetupError
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,17 @@ def test_another_python_does_not_read_this_ones_packages(tmp_path: Path, monkeyp
     assert find_installation("tensorrt").version == "1.2.1"
     monkeypatch.delenv("ROUNDHOUSE_TRTLLM_PYTHON")
     assert environment()["PYTHONPATH"] == str(tmp_path)  # this Python's own
+
+
+def test_a_version_without_engines_says_so_though_it_has_no_tensorrt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWIN_TENSORRT_MISSING", "1")
+    with pytest.raises(SetupError, match=r"has no TensorRT that can be imported: ModuleNotFoundError: .*'tensorrt'"):
+        find_installation("tensorrt")
+    monkeypatch.setenv("TWIN_VERSION", "1.3.0")
+    with pytest.raises(SetupError, match="has no engine path .* use the target trtllm-pytorch"):
+        find_installation("tensorrt")
+    found = find_installation("trtllm-pytorch")
+    assert (found.version, found.tensorrt) == ("1.3.0", "")
+    monkeypatch.setenv("TWIN_IMPORT_FAILS", "1")
+    with pytest.raises(SetupError, match=r"has no TensorRT-LLM that can be imported: ImportError: libth_common\.so"):
+        find_installation("trtllm-pytorch")

@@ -1,8 +1,11 @@
 """A twin of TensorRT, as far as the guard's engine is built of it: the engine is JSON of its profile."""
 
 import json
+import os
 from types import SimpleNamespace
 
+if os.environ.get("TWIN_TENSORRT_MISSING"):
+    raise ModuleNotFoundError("No module named 'tensorrt'")
 __version__ = "10.14.1.48"
 int32 = "int32"
 TensorRTPhase = SimpleNamespace(BUILD="build")
