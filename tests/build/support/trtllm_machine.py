@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["TrtllmMachine", "trtllm_machine"]
+__all__ = ["TWIN", "TrtllmMachine", "trtllm_machine"]
 
-_TWIN = Path(__file__).parent / "trtllm_twin"
+TWIN = Path(__file__).parent / "trtllm_twin"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def trtllm_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TrtllmMachi
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     # A Python whose packages are its own, and the twin.
     python = place / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{_TWIN}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{TWIN}${{PYTHONPATH:+:$PYTHONPATH}}" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", str(python))
     monkeypatch.setenv("ROUNDHOUSE_GUARD_PLUGIN", str(place / "libroundhouse_kv_page_guard.so"))

@@ -55,7 +55,7 @@ def test_a_version_without_engines_says_so_though_it_has_no_tensorrt(monkeypatch
     with pytest.raises(SetupError, match=r"has no TensorRT that can be imported: ModuleNotFoundError: .*'tensorrt'"):
         find_installation("tensorrt")
     monkeypatch.setenv("TWIN_VERSION", "1.3.0")
-    with pytest.raises(SetupError, match="has no engine path .* use the target trtllm-pytorch"):
+    with pytest.raises(SetupError, match=r"has no engine path .* use the target trtllm-pytorch"):
         find_installation("tensorrt")
     found = find_installation("trtllm-pytorch")
     assert (found.version, found.tensorrt) == ("1.3.0", "")
