@@ -1,12 +1,15 @@
 """Is a TensorRT-LLM checkpoint what it was made from? Every rank's weights are read back and compared, bit for bit.
 
 What is compared is what the numbers mean: a rank's linear is dequantized and put beside the dequantized rows and columns of the
-verified checkpoint that belong to it. Which ones do is found here from upstream's rules (whole heads, one after the other), and
-not by what wrote them.
+verified checkpoint that belong to it. Which heads are a rank's is found here from upstream's rule (whole heads, one after the
+other), as are layouts and packing. Not found anew are the names of norms, which layers a stage has, how a size is shared out
+and to what the head is padded: those are the writer's (``checkpoint.py``, ``ranks.py``) and have tests of their own. What
+``config.json`` says is compared with the tensors (``checkpoint_facts.py``).
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ from ..models.shape import ModelShape
 from ..planner.plan import Plan
 from ..weights import QuantizedLinear, Tensors, dequantize, quantized_linear
 from .checkpoint import EMBEDDING, HEAD, NORMS, padded_vocab, rank_file
+from .checkpoint_facts import config_problems, mapping_problems
 from .ranks import Rank, ranks
 
 if TYPE_CHECKING:
@@ -29,20 +33,24 @@ _SHOWN = 8
 
 
 def check_trtllm_checkpoint(checkpoint: Path, folder: Path, plan: Plan, on_step: OnStep = lambda *_: None) -> int:
-    """Compare every tensor of every rank with the verified checkpoint.
+    """Compare every tensor of every rank with the verified checkpoint, and the config with the tensors.
 
     Returns:
         How many tensors were compared.
 
     Raises:
-        VerifyError: naming each rank's tensor that is missing, is not known, or differs.
+        VerifyError: naming each rank's tensor that is missing, is not known, or differs, and what the config says otherwise.
     """
     unified = Tensors(checkpoint)
     everyone = ranks(plan.shape, tensor=plan.recipe.tensor_parallel, pipeline=plan.recipe.pipeline_parallel)
     problems: list[str] = []
     compared = 0
+    config = json.loads((folder / "config.json").read_text())
+    layers: list[int] = []
     for rank in everyone:
         own = _read(folder / rank_file(rank.index))
+        problems += [f"rank {rank.index}: {problem}" for problem in config_problems(config, own)]
+        layers.append(len({name.split(".")[2] for name in own if name.startswith("transformer.layers.")}))
         left = set(own)
         for problem, names in _compare(unified, own, plan.shape, rank):
             left -= names
@@ -50,6 +58,7 @@ def check_trtllm_checkpoint(checkpoint: Path, folder: Path, plan: Plan, on_step:
             problems += [f"rank {rank.index}: {problem}"] if problem else []
         problems += [f"rank {rank.index}: {name} belongs to nothing" for name in sorted(left)]
         on_step(rank.index + 1, len(everyone))
+    problems += mapping_problems(config, layers)
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         lines = "\n".join(f"  - {line}" for line in problems[:_SHOWN] + more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -170,6 +171,36 @@ def test_swapped_ranks_missing_and_foreign_tensors_are_found(checkpoint_of: Chec
         check_trtllm_checkpoint(verified.folder, tmp_path / "made", plan)
     assert "input_layernorm.weight is missing" in error.value.message
     assert "transformer.layers.0.mlp.extra belongs to nothing" in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"quantization": {"quant_algo": "FP8"}}, "rank 0: config.json says quant_algo 'FP8', and its tensors 'W4A16_AWQ'"),
+        ({"quantization": {"group_size": 128}}, "config.json says group_size 128, and its tensors 64"),
+        ({"quantization": {"pre_quant_scale": False}}, "says pre_quant_scale False, and its tensors True"),
+        ({"quantization": {"kv_cache_quant_algo": None}}, "says kv_cache_quant_algo None, and its tensors 'FP8'"),
+        ({"attn_bias": True}, "says attn_bias True, and its tensors False"),
+        ({"qk_layernorm": True}, "says qk_layernorm True, and its tensors False"),
+        ({"vocab_size": 515}, "says vocab_size and hidden_size [515, 256], and its tensors [514, 256]"),
+        ({"mapping": {"tp_size": 1}}, "'tp_size': 1, 'pp_size': 1}, and there are 2 ranks"),
+        ({"mapping": {"tp_size": 1, "pp_size": 2}}, "config.json says 3 layers, and the stages have 6"),
+    ],
+    ids=str,
+)
+def test_a_config_that_says_otherwise_than_the_tensors_is_found(
+    checkpoint_of: CheckpointMaker, tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    verified = checkpoint_of("llama")
+    plan = converted(verified, tmp_path / "made", tensor=2)
+    file = tmp_path / "made" / "config.json"
+    config = json.loads(file.read_text())
+    for key, value in changes.items():
+        config[key] = {**config[key], **value} if isinstance(value, dict) else value
+    file.write_text(json.dumps(config))
+    with pytest.raises(VerifyError) as error:
+        check_trtllm_checkpoint(verified.folder, tmp_path / "made", plan)
+    assert words in error.value.message
 
 
 def test_a_tensor_without_a_place_is_refused(checkpoint_of: CheckpointMaker, tmp_path: Path) -> None:
