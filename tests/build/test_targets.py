@@ -166,6 +166,15 @@ def test_what_is_planned_and_not_built_says_why(shape: str, keys: dict[str, obje
     assert reason is None if words is None else words in str(reason)
 
 
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "int4_awq"])
+def test_a_window_that_all_layers_have_is_not_lost_in_an_engine(weights: str) -> None:
+    found, _ = look_up("shape:llama-3.1-8b")
+    windows = {"sliding_window": 4096, "sliding_layers": tuple(range(found.layers))}
+    windowed = found.model_copy(update={"architecture": "MistralForCausalLM", **windows})
+    recipe = recipe_from({"model": "shape:llama-3.1-8b", "target": "tensorrt", "weights": weights})
+    assert "without sliding windows" in str(unbuilt_reason(recipe, windowed))
+
+
 def test_what_is_compiled_is_part_of_the_id_and_free_memory_is_not(tiny_model) -> None:
     shape, inventory = look_up(str(tiny_model("llama")))
 
