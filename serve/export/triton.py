@@ -51,8 +51,11 @@ def place_of(
         library: the CUDA guard there.
 
     Raises:
-        UsageError: a path is not absolute.
+        UsageError: a path is not absolute, or ``metrics`` is no address.
     """
+    host, _, port = metrics.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UsageError(f"{metrics} is no address for the page check", hint="Write it like 0.0.0.0:8003.")
     for what, path in (("engine folder", folder), ("home", home), ("guard library", library)):
         if path is not None and not path.is_absolute():
             raise UsageError(f"the {what} {path} is not absolute: whoever starts the server does so from another folder")

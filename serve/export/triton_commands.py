@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["add_triton_commands"]
 
 _Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write to; made when it is not there.")]
+_REPOSITORY, _HERE = Path("models"), Path()
 _Folder = Annotated[str | None, typer.Option(help="The engine's folder where it will run, if that is not here.")]
 _GuardMetrics = Annotated[str, typer.Option(help="Where the page check in TensorRT-LLM answers /ready and /metrics.")]
 _GuardHome = Annotated[str | None, typer.Option(help="Home there that integrity events are written to. Default: none are.")]
@@ -39,7 +40,7 @@ def add_triton_commands(export: typer.Typer) -> None:
 
 def triton(
     engine: EngineArgument,
-    output: _Output,
+    output: _Output = _REPOSITORY,
     name: Annotated[str | None, typer.Option(help="What the model is served as. Default: the engine's name.")] = None,
     engine_folder: _Folder = None,
     python: Annotated[
@@ -65,7 +66,7 @@ def triton(
 
 def trtllm_serve(
     engine: EngineArgument,
-    output: _Output,
+    output: _Output = _HERE,
     host: Annotated[str, typer.Option(help="Address that trtllm-serve listens on.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(help="Port that trtllm-serve listens on.")] = 8000,
     engine_folder: _Folder = None,

@@ -44,6 +44,12 @@ def test_what_was_done_can_be_read_by_programs(engine: Engine, tmp_path: Path) -
     assert done["start"].startswith(f"trtllm-serve {engine.checkpoint} ")
 
 
+def test_without_an_output_the_repository_is_made_here(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("triton", str(engine.folder), "--max-batch-size", "3")
+    assert "max_batch_size: 3\n" in (tmp_path / "models" / engine.manifest.name / "1" / "model.yaml").read_text()
+
+
 def test_a_guard_that_is_none_is_a_mistake_of_usage(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--guard tagz"):
         run("triton", str(engine.folder), "--output", str(tmp_path / "models"), "--guard", "tagz")
