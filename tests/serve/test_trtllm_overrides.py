@@ -3,9 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trtllm_recipes import llm_plan
 
-from roundhouse.build.trtllm.llm_arguments import llm_arguments
+from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments, merged
+from roundhouse.build.trtllm.upstream import check_fields
 from roundhouse.errors import UsageError
 from roundhouse.serve.settings import Overrides
 from roundhouse.serve.trtllm_overrides import overridden
@@ -46,6 +49,30 @@ def test_a_memory_key_takes_the_place_of_the_recipes() -> None:
 
 def test_prefix_reuse_is_upstreams_block_reuse() -> None:
     assert changed(prefix_reuse=False)["kv_cache_config"]["enable_block_reuse"] is False
+
+
+@given(
+    sizes=st.fixed_dictionaries(
+        {},
+        optional={
+            "page_tokens": st.sampled_from([16, 32, 64]),
+            "max_batch_size": st.integers(1, 4096),
+            "max_seq_len": st.integers(1, 40960),
+            "max_num_tokens": st.integers(1, 65536),
+            "prefix_reuse": st.booleans(),
+        },
+    ),
+    memory=st.sampled_from([{}, {"memory_fraction": 0.3}, {"kv_cache_bytes": 2**34}, {"kv_cache_tokens": 8192}]),
+)
+def test_whatever_is_overridden_upstream_knows_it_and_the_engine_is_as_if_planned_so(
+    sizes: dict[str, Any], memory: dict[str, Any]
+) -> None:
+    found = changed(**sizes, **memory)
+    assert check_fields(LLM_ARGUMENTS, found) == []
+    reuse = {"kv_cache_config": {"enable_block_reuse": sizes["prefix_reuse"]}} if "prefix_reuse" in sizes else {}
+    keys = {key: value for key, value in sizes.items() if key != "prefix_reuse"}
+    planned = llm_plan("qwen3-30b-a3b", **keys, **({"memory_fraction": None, **memory} if memory else {}))
+    assert found == merged(llm_arguments(planned), reuse)
 
 
 def test_what_the_engine_was_built_with_stays() -> None:
