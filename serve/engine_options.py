@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -44,15 +45,23 @@ def with_options_of(shared: Callable[..., None], command: Callable[..., None]) -
 
     Args:
         shared: has the options; it is never called.
-        command: has a ``home``, and ends with ``**values``.
+        command: has a ``home``, and ends with ``**values``. It stays as it is, so it may be given options again.
+
+    Returns:
+        What calls the command, with the options in its signature.
     """
+
+    @wraps(command)
+    def called(*arguments: Any, **values: Any) -> None:
+        command(*arguments, **values)
+
     own = [each for each in _parameters(command) if each.kind is not inspect.Parameter.VAR_KEYWORD]
     place = next(place for place, each in enumerate(own) if each.name == "home")
     parameters = [*own[:place], *_parameters(shared), *own[place:]]
-    told: Any = command
+    told: Any = called
     told.__signature__ = inspect.Signature(parameters, return_annotation=None)
     told.__annotations__ = {each.name: each.annotation for each in parameters}
-    return command
+    return called
 
 
 def _parameters(command: Callable[..., None]) -> list[inspect.Parameter]:
