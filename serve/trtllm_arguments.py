@@ -14,14 +14,14 @@ import yaml
 
 from roundhouse.build.engine import CHECKPOINT, Engine
 from roundhouse.build.planner.support import needed_version
-from roundhouse.build.recipe import Guard
+from roundhouse.build.recipe import Guard, Recipe
 from roundhouse.build.trtllm.llm_arguments import merged
 from roundhouse.build.trtllm.llm_engine import LLM_FILE, require_known
 from roundhouse.build.trtllm.llm_options import llm_problems
 from roundhouse.errors import EngineError, UsageError
 
 from .settings import Overrides
-from .trtllm_overrides import overridden
+from .trtllm_overrides import changed_recipe, overridden
 
 __all__ = ["TARGET", "LlmPlace", "arguments_text", "guard_of", "placed_arguments", "serving_arguments"]
 
@@ -63,16 +63,10 @@ def guard_of(engine: Engine, asked: Guard | None) -> Guard:
     Raises:
         UsageError: the engine cannot have it.
     """
-    recipe = engine.manifest.recipe
-    guard = asked or recipe.guard
-    checked = recipe.model_copy(update={"guard": guard})
+    guard = asked or engine.manifest.recipe.guard
     if guard == "tags+content":
         raise UsageError(f"guard {guard} is for the torch target only", hint="Take guard tags, which checks every page's tag.")
-    shape = engine.manifest.plan.shape
-    problems = llm_problems(checked, shape, since=needed_version(TARGET, shape.architecture)) if guard != recipe.guard else []
-    if problems:
-        reasons = "; ".join(problem.message for problem in problems)
-        raise UsageError(f"engine {engine.manifest.id} cannot run with guard {guard}: {reasons}")
+    _require_possible(engine, engine.manifest.recipe.model_copy(update={"guard": guard}))
     return guard
 
 
@@ -86,11 +80,13 @@ def serving_arguments(engine: Engine, place: LlmPlace, guard: Guard, overrides: 
         overrides: what else to change of its recipe.
 
     Raises:
-        UsageError: the engine is for another target, or an override cannot be.
+        UsageError: the engine is for another target, or an override cannot be, alone or with this guard.
         EngineError: its arguments cannot be read.
         BuildError: one of them is not TensorRT-LLM's.
     """
-    arguments = overridden(_built(engine), engine.manifest.plan, overrides or Overrides())
+    changes = overrides or Overrides()
+    arguments = overridden(_built(engine), engine.manifest.plan, changes)
+    _require_possible(engine, changed_recipe(engine.manifest.recipe, changes).model_copy(update={"guard": guard}))
     arguments = placed_arguments(arguments, engine.manifest.id, place, guard)
     require_known(arguments)
     return arguments
@@ -117,6 +113,16 @@ def arguments_text(arguments: dict[str, Any], *, about: str) -> str:
         about: said in the file's first line.
     """
     return f"# {about}\n" + yaml.safe_dump(arguments, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _require_possible(engine: Engine, recipe: Recipe) -> None:
+    """Refuse what the engine's own recipe does not say, where upstream or the page check in it would."""
+    if recipe == engine.manifest.recipe:
+        return
+    shape = engine.manifest.plan.shape
+    if problems := llm_problems(recipe, shape, since=needed_version(TARGET, shape.architecture)):
+        reasons = "; ".join(problem.message for problem in problems)
+        raise UsageError(f"engine {engine.manifest.id} cannot run like this, with guard {recipe.guard}: {reasons}")
 
 
 def _built(engine: Engine) -> dict[str, Any]:

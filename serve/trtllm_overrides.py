@@ -7,13 +7,14 @@ from typing import Any
 from roundhouse.build.planner.kv_budget import kv_budget
 from roundhouse.build.planner.plan import Plan
 from roundhouse.build.planner.support import allowed_page_tokens, traits_of
+from roundhouse.build.recipe import Recipe
 from roundhouse.build.trtllm.llm_arguments import llm_arguments, merged
 from roundhouse.errors import UsageError
 
 from .options import OptionNames
 from .settings import Overrides
 
-__all__ = ["overridden"]
+__all__ = ["changed_recipe", "overridden"]
 
 _MEMORY = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
 _KEYS = ("page_tokens", "max_batch_size", "max_seq_len", "max_num_tokens", *_MEMORY)
@@ -36,9 +37,9 @@ def overridden(arguments: dict[str, Any], plan: Plan, overrides: Overrides) -> d
     given = overrides.model_dump(exclude_none=True)
     if useless := [OptionNames().of(name) for name in _NOT_ITS if name in given]:
         raise UsageError(f"{', '.join(useless)}: TensorRT-LLM runs its own loop on trtllm-pytorch, which has no such option")
-    changes = {key: given[key] for key in _KEYS if key in given}
-    if changes:
-        before, after = llm_arguments(plan), llm_arguments(_replanned(plan, changes))
+    recipe = changed_recipe(plan.recipe, overrides)
+    if recipe != plan.recipe:
+        before, after = llm_arguments(plan), llm_arguments(_replanned(plan, recipe))
         changed = {key: value for key, value in after.items() if before.get(key) != value}
         arguments = {key: changed.get(key, value) for key, value in arguments.items()}
     if overrides.prefix_reuse is not None:
@@ -46,10 +47,16 @@ def overridden(arguments: dict[str, Any], plan: Plan, overrides: Overrides) -> d
     return arguments
 
 
-def _replanned(plan: Plan, changes: dict[str, Any]) -> Plan:
-    """The plan as far as arguments follow from it: with other sizes, on the hardware that it was made for."""
+def changed_recipe(recipe: Recipe, overrides: Overrides) -> Recipe:
+    """A recipe with overridden sizes: a memory key takes the place of the one that it has."""
+    given = overrides.model_dump(exclude_none=True)
+    changes = {key: given[key] for key in _KEYS if key in given}
     kept = dict.fromkeys(_MEMORY) if any(key in changes for key in _MEMORY) else {}
-    recipe = plan.recipe.model_copy(update={**kept, **changes})
+    return recipe.model_copy(update={**kept, **changes})
+
+
+def _replanned(plan: Plan, recipe: Recipe) -> Plan:
+    """The plan as far as arguments follow from it: with other sizes, on the hardware that it was made for."""
     longest = recipe.max_seq_len or plan.max_seq_len
     if longest > plan.shape.max_positions:
         raise UsageError(f"max_seq_len {longest} is above the model's {plan.shape.max_positions} positions")
@@ -65,4 +72,6 @@ def _replanned(plan: Plan, changes: dict[str, Any]) -> Plan:
         free_memory=plan.hardware.free_memory,
         default_fraction=traits_of(recipe.target).memory_fraction,
     )
+    if pool.tokens == 0:
+        raise UsageError(f"no KV page fits ({pool.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
     return plan.model_copy(update={"recipe": recipe, "max_seq_len": longest, "kv_bytes": pool.bytes})

@@ -49,8 +49,10 @@ def llm_arguments(plan: Plan) -> dict[str, Any]:
 def _kv_cache(plan: Plan) -> dict[str, Any]:
     """``kv_cache_config``: the size of a page, the type, and how much memory.
 
-    Our ``memory_fraction`` is of what is free before anything is loaded, upstream's of what a trial run leaves: of it and of
-    the plan's bytes upstream takes the smaller.
+    Our ``memory_fraction`` is of what is free before anything is loaded, upstream's of what a trial run leaves. Bytes are
+    given as tokens too: upstream counts a pool's blocks from ``max_tokens`` and its own fraction, of which it takes the
+    smaller, and looks at ``max_gpu_total_bytes`` only where layers have windows of several sizes (``KVCacheManager``'s
+    ``calculate_max_num_blocks``, and ``KvCacheCreator.configure_kv_cache_capacity`` before it).
     """
     recipe = plan.recipe
     # Of what the checkpoint says, `auto` takes the type. 16 bits have no other name, and one that differs is refused.
@@ -61,12 +63,18 @@ def _kv_cache(plan: Plan) -> dict[str, Any]:
     if recipe.kv_cache_tokens is not None:
         found["max_tokens"] = recipe.kv_cache_tokens
     elif recipe.kv_cache_bytes is not None:
-        found["max_gpu_total_bytes"] = recipe.kv_cache_bytes
+        found |= {"max_tokens": _pool_tokens(plan), "max_gpu_total_bytes": recipe.kv_cache_bytes}
     elif recipe.memory_fraction is not None:
-        found |= {"free_gpu_memory_fraction": recipe.memory_fraction, "max_gpu_total_bytes": plan.kv_bytes}
+        found["free_gpu_memory_fraction"] = recipe.memory_fraction
+        found |= {"max_tokens": _pool_tokens(plan), "max_gpu_total_bytes": plan.kv_bytes}
     else:
         found["free_gpu_memory_fraction"] = traits_of(recipe.target).memory_fraction
     return found
+
+
+def _pool_tokens(plan: Plan) -> int:
+    """Tokens of one rank's pool, in whole pages; each costs what it does in all layers, for upstream keeps it in all."""
+    return plan.kv_bytes // (plan.kv_bytes_per_token * plan.recipe.page_tokens) * plan.recipe.page_tokens
 
 
 def _rows_of_a_rank(recipe: Recipe) -> int:

@@ -64,6 +64,10 @@ def llm_problems(recipe: Recipe, shape: ModelShape, *, since: str | None = None)
         since: the version of TensorRT-LLM from which on it has the model, where that is later than the recorded one.
     """
     problems = [*_guard_problems(recipe, shape, since)] if recipe.guard != "off" else []
+    if recipe.memory_fraction == 1:
+        message = "memory_fraction 1: TensorRT-LLM's cache manager asserts that it is given less than all of the memory"
+        less = set_to("memory_fraction", [0.95])
+        problems.append(Problem(code="memory_fraction", where="memory_fraction", message=message, alternatives=less))
     if _repeats_int4_heads(recipe, shape):
         message = (
             f"tensor_parallel {recipe.tensor_parallel}: INT4 key and value projections of {shape.kv_heads} heads are not "

@@ -50,6 +50,12 @@ def test_overrides_change_the_arguments_and_are_checked(engine: Engine) -> None:
         serving_arguments(engine, PLACE, "off", Overrides(kernels="torch"))
 
 
+def test_overrides_that_upstream_or_the_page_check_refuses_are_refused(engine: Engine) -> None:
+    with pytest.raises(UsageError, match="asserts that it is given less than all of the memory"):
+        serving_arguments(engine, PLACE, "off", Overrides(memory_fraction=1))
+    assert serving_arguments(engine, PLACE, "off", Overrides(memory_fraction=0.5))["kv_cache_config"]["max_tokens"] > 0
+
+
 def test_what_is_not_known_of_a_place_is_not_said(engine: Engine) -> None:
     environment = serving_arguments(engine, LlmPlace(PurePosixPath("/e")), "tags")["env_overrides"]
     assert not {"ROUNDHOUSE_GUARD_HOME", "ROUNDHOUSE_GUARD_LIBRARY"} & environment.keys()

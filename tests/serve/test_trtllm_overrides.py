@@ -41,7 +41,9 @@ def test_sizes_change_what_follows_from_them_and_nothing_else() -> None:
 def test_a_memory_key_takes_the_place_of_the_recipes() -> None:
     kept = {"tokens_per_block": 32, "dtype": "fp8", "event_buffer_max_size": 1024}
     assert changed(kv_cache_tokens=4096)["kv_cache_config"] == {**kept, "max_tokens": 4096}
-    assert changed(kv_cache_bytes=2**30)["kv_cache_config"] == {**kept, "max_gpu_total_bytes": 2**30}
+    tokens = 2**30 // (PLAN.kv_bytes_per_token * 32) * 32
+    assert changed(kv_cache_bytes=2**30)["kv_cache_config"] == {**kept, "max_tokens": tokens, "max_gpu_total_bytes": 2**30}
+    assert changed(kv_cache_bytes=2**30, page_tokens=512)["kv_cache_config"]["max_tokens"] % 512 == 0
     half = changed(memory_fraction=0.5)["kv_cache_config"]
     assert half["free_gpu_memory_fraction"] == 0.5
     assert 0 < half["max_gpu_total_bytes"] < BUILT["kv_cache_config"]["max_gpu_total_bytes"]
@@ -87,6 +89,7 @@ def test_what_the_engine_was_built_with_stays() -> None:
         ({"max_waiting": 3}, "--max-waiting: TensorRT-LLM runs its own loop"),
         ({"kernels": "torch"}, "--kernels: TensorRT-LLM runs its own loop"),
         ({"max_seq_len": 10**6}, "is above the model's 40960 positions"),
+        ({"kv_cache_bytes": 1000}, "no KV page fits"),
         ({"page_tokens": 48}, "page_tokens 48: TensorRT-LLM's tokens_per_block is a power of two"),
     ],
 )

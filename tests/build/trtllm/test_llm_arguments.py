@@ -62,9 +62,28 @@ def test_memory_keys_become_what_upstream_calls_them() -> None:
     assert cache(kv_cache_tokens=4096)["max_tokens"] == 4096
     assert cache(kv_cache_bytes=2**30)["max_gpu_total_bytes"] == 2**30
     assert cache()["free_gpu_memory_fraction"] == 0.9
+    assert not {"max_tokens", "max_gpu_total_bytes"} & cache().keys()
     plan = llm_plan("smollm2", kv_cache_tokens=None, memory_fraction=0.5)
     shared = llm_arguments(plan)["kv_cache_config"]
     assert (shared["free_gpu_memory_fraction"], shared["max_gpu_total_bytes"]) == (0.5, plan.kv_bytes)
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen3-30b-a3b", "qwen3-30b-a3b-attention-dp", "glm-5.2-tp8"])
+@pytest.mark.parametrize("memory", [{"kv_cache_bytes": 3 * 2**30 + 7}, {"memory_fraction": 0.75}])
+def test_a_pool_of_bytes_is_the_tokens_of_its_whole_pages_too(name: str, memory: dict[str, object]) -> None:
+    """Upstream counts blocks from ``max_tokens``, and of its fraction's tokens and these takes the fewer."""
+    plan = llm_plan(name, **{"kv_cache_tokens": None, "kv_cache_bytes": None, "memory_fraction": None, **memory})
+    tokens = llm_arguments(plan)["kv_cache_config"]["max_tokens"]
+    assert tokens == plan.pages * plan.page_tokens > 0
+    assert tokens * plan.kv_bytes_per_token == plan.kv_bytes
+
+
+def test_layers_with_windows_take_as_much_as_others_upstream() -> None:
+    keys = {"shape": "gpt-oss-120b", "gpu": "h200", "weights": "as_is", "kv_cache": "bf16", "tensor_parallel": 2}
+    plan = llm_plan("smollm2", guard="off", kv_cache_tokens=None, kv_cache_bytes=2**33, max_seq_len=65536, **keys)
+    tokens = llm_arguments(plan)["kv_cache_config"]["max_tokens"]
+    assert tokens % plan.page_tokens == 0
+    assert plan.kv_bytes - plan.kv_bytes_per_token * plan.page_tokens < tokens * plan.kv_bytes_per_token <= plan.kv_bytes
 
 
 def test_a_cache_of_16_bits_has_no_name_upstream() -> None:

@@ -90,6 +90,12 @@ def test_options_that_change_nothing_for_the_page_check_are_free(options: dict[s
     assert problems("smollm2", target_options=options) == []
 
 
+def test_upstream_asserts_that_some_memory_is_left() -> None:
+    (problem,) = problems("llama-3.1-70b-tp4", memory_fraction=1)
+    assert (problem.where, problem.legal_alternatives) == ("memory_fraction", ("0.95",))
+    assert problems("llama-3.1-70b-tp4", memory_fraction=0.99) == []
+
+
 def test_int4_heads_are_not_repeated() -> None:
     (problem,) = problems("qwen3-30b-a3b", tensor_parallel=8, expert_parallel=8)
     assert "INT4 key and value projections of 4 heads" in problem.message
