@@ -13,6 +13,7 @@ from ..compiled import Compilation, Compiled
 from ..engine import CHECKPOINT
 from ..kv_scales import is_kv_scale_candidate
 from ..planner.plan import Plan
+from ..planner.support import needed_version
 from ..weights import Tensors
 from .hf_checkpoint import check_hf_checkpoint, rounded_anew
 from .llm_arguments import LLM_ARGUMENTS, llm_arguments
@@ -87,9 +88,14 @@ def _about_kv_scales(folder: Path) -> str | None:
 def llm_yaml(plan: Plan, arguments: dict[str, Any]) -> str:
     """The text of ``llm.yaml``."""
     gpus = f"{plan.gpus} × {plan.hardware.name}" if plan.gpus > 1 else plan.hardware.name
+    since = needed_version(plan.recipe.target, plan.shape.architecture)
+    later = (
+        f"# {plan.shape.architecture} needs {since}: names were checked against {upstream().version} only.\n" if since else ""
+    )
     return (
         f"# Arguments of tensorrt_llm.LLM for {plan.shape.architecture} on {gpus}, with the names of TensorRT-LLM "
         f"{upstream().version}.\n"
+        f"{later}"
         "# Without the page check: `roundhouse export triton ENGINE` writes a deployment that has it.\n"
         + yaml.safe_dump(arguments, sort_keys=False, allow_unicode=True, width=120)
     )

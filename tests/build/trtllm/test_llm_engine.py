@@ -16,7 +16,7 @@ from roundhouse.build.models.sources import read_model
 from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.build.planner.plan import make_plan
 from roundhouse.build.trtllm.llm_arguments import llm_arguments
-from roundhouse.build.trtllm.llm_engine import LLM_FILE, compile_llm, require_known
+from roundhouse.build.trtllm.llm_engine import LLM_FILE, compile_llm, llm_yaml, require_known
 from roundhouse.errors import BuildError, VerifyError
 
 
@@ -75,6 +75,13 @@ def test_keys_beyond_what_fp8_holds_are_warned_about(work: Compilation) -> None:
     assert said.startswith(
         "1 of 4 KV scales are above 1, that of model.layers.1.self_attn.k_proj.k_scale is for values up to 1,120:"
     )
+
+
+def test_the_file_says_where_the_model_needs_a_later_release_than_the_names_are_of() -> None:
+    for name, said in (("glm-5.2-tp8", True), ("smollm2", False)):
+        plan = llm_plan(name)
+        text = llm_yaml(plan, llm_arguments(plan))
+        assert ("needs 1.3.0rc8: names were checked against 1.2.1 only" in text) == said
 
 
 def test_an_argument_that_upstream_does_not_know_is_refused() -> None:
