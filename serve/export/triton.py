@@ -15,6 +15,7 @@ from ..settings import Overrides
 from ..triton.lint import lint_repository
 from ..triton.llmapi import write_llmapi
 from ..triton.repository import ENGINE_KEY, model_name, model_parameters, require_model_name, write_model
+from ..triton.staging import staged_model
 from ..trtllm_arguments import TARGET, LlmPlace, arguments_text, guard_of, serving_arguments
 from ..trtllm_serve import trtllm_serve_command
 
@@ -71,7 +72,7 @@ def export_triton(
     name: str | None = None,
     python: str = sys.executable,
 ) -> Exported:
-    """Add an engine to a Triton repository, and lint it.
+    """Add an engine to a Triton repository once its model passed the lint.
 
     An engine for `trtllm-pytorch` becomes TensorRT-LLM's own `llmapi` model, any other the model of `roundhouse serve`.
 
@@ -99,8 +100,9 @@ def export_triton(
         write_llmapi(repository, name, serving_arguments(engine, place, guard, changes), about=_about(engine, guard))
         return Exported(name, folder, guard, start, (_STREAMS, *_about_guard(place, guard)))
     parameters = model_parameters(engine, changes, python=python) | {ENGINE_KEY: str(place.engine)}
-    write_model(repository, name, parameters)
-    lint_repository(repository)
+    with staged_model(repository, name) as staging:
+        write_model(staging, name, parameters)
+        lint_repository(staging)
     note = f"its engine process runs in {python}, which must have roundhouse with all that serving needs"
     return Exported(name, folder, changes.guard or engine.manifest.recipe.guard, start, (note,))
 

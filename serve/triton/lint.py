@@ -15,11 +15,14 @@ _UNFILLED = re.compile(r"\$\{[^}]*\}")
 def lint_repository(repository: Path) -> None:
     """Refuse a repository with a model that Triton would not load, or would load wrongly.
 
+    Folders whose names begin with a dot are no models: one of those is on its way in, or was left by who died before.
+
     Raises:
         ServeError: naming every problem: no models, a missing ``config.pbtxt`` or ``1/model.py``, text
             that does not parse, a name that differs from its folder, a placeholder that was not filled.
     """
-    models = sorted(path for path in repository.iterdir() if path.is_dir()) if repository.is_dir() else []
+    folders = [path for path in repository.iterdir() if path.is_dir()] if repository.is_dir() else []
+    models = sorted(path for path in folders if not path.name.startswith("."))
     problems = [problem for model in models for problem in _lint_model(model)]
     if not models:
         problems.append(f"{repository} holds no models")

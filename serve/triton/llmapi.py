@@ -16,6 +16,7 @@ from roundhouse.errors import UsageError
 from ..trtllm_arguments import arguments_text
 from .llmapi_lint import lint_llmapi
 from .repository import require_model_name
+from .staging import staged_model
 
 __all__ = ["LLMAPI_MODEL_PY", "MODEL_YAML", "TRITON_CONFIG", "llmapi_config_text", "model_yaml", "write_llmapi"]
 
@@ -64,7 +65,7 @@ $outputs
 
 
 def write_llmapi(repository: Path, name: str, arguments: Mapping[str, Any], *, about: str) -> Path:
-    """Add a model to a repository, and lint it.
+    """Lint a model, and add it to a repository.
 
     Args:
         repository: the folder to write to; made when absent.
@@ -83,12 +84,13 @@ def write_llmapi(repository: Path, name: str, arguments: Mapping[str, Any], *, a
     folder = repository / name
     if folder.exists():
         raise UsageError(f"{folder} is there already", hint="Remove it, or write to another folder.")
-    version = folder / "1"
-    version.mkdir(parents=True)
-    (folder / "config.pbtxt").write_text(llmapi_config_text(name), encoding="utf-8")
-    (version / "model.py").write_text(LLMAPI_MODEL_PY, encoding="utf-8")
-    (version / MODEL_YAML).write_text(model_yaml(arguments, about=about), encoding="utf-8")
-    lint_llmapi(folder)
+    with staged_model(repository, name) as staging:
+        version = staging / name / "1"
+        version.mkdir(parents=True)
+        (version.parent / "config.pbtxt").write_text(llmapi_config_text(name), encoding="utf-8")
+        (version / "model.py").write_text(LLMAPI_MODEL_PY, encoding="utf-8")
+        (version / MODEL_YAML).write_text(model_yaml(arguments, about=about), encoding="utf-8")
+        lint_llmapi(version.parent)
     return folder
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from string import Template
 
 import pytest
 import yaml
@@ -9,9 +10,10 @@ from llm_engines import llm_engine
 from tritonclient.grpc import model_config_pb2
 
 from roundhouse.build.engine import Engine
-from roundhouse.errors import UsageError
+from roundhouse.errors import ServeError, UsageError
 from roundhouse.serve.export.triton import export_triton, export_trtllm_serve, place_of
 from roundhouse.serve.settings import Overrides
+from roundhouse.serve.triton import repository
 from roundhouse.serve.trtllm_arguments import LlmPlace, serving_arguments
 
 THERE = LlmPlace(PurePosixPath("/models/e1"))
@@ -48,6 +50,16 @@ def test_an_engine_for_torch_becomes_the_model_of_serve(tiny_engine: Engine, tmp
         "python": "/venv/bin/python",
         "overrides": '{"guard":"off"}',
     }
+
+
+def test_a_model_that_does_not_pass_its_lint_leaves_nothing_behind(
+    tiny_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models" / "other").mkdir(parents=True)
+    monkeypatch.setattr(repository, "_CONFIG", Template("name: $name\nbackend:"))
+    with pytest.raises(ServeError, match=r"config\.pbtxt does not parse"):
+        export_triton(tiny_engine, tmp_path / "models", THERE)
+    assert [path.name for path in (tmp_path / "models").iterdir()] == ["other"]
 
 
 def test_engines_share_a_repository_and_none_is_written_over(engine: Engine, tiny_engine: Engine, tmp_path: Path) -> None:

@@ -48,6 +48,12 @@ def test_a_model_is_never_written_over(model: Path) -> None:
         write_llmapi(model.parent, "qwen", ARGUMENTS, about="")
 
 
+def test_a_model_that_does_not_pass_leaves_nothing_behind(model: Path) -> None:
+    with pytest.raises(ServeError, match="the nearest that it knows is max_seq_len"):
+        write_llmapi(model.parent, "other", {**ARGUMENTS, "max_seqlen": 1}, about="")
+    assert list(model.parent.iterdir()) == [model]
+
+
 @pytest.mark.parametrize("name", ["", "a/b", 'a" b', ".hidden"])
 def test_names_that_triton_does_not_take_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no model can be served as"):
