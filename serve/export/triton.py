@@ -22,6 +22,7 @@ from ..trtllm_serve import trtllm_serve_command
 __all__ = ["Exported", "export_triton", "export_trtllm_serve", "place_of"]
 
 _ARGUMENTS_FILE = "llm.yaml"
+_LAST_PORT = 65535
 _STREAMS = "start it without --disable-auto-complete-config: through it upstream's model says that it streams"
 
 
@@ -55,7 +56,7 @@ def place_of(
         UsageError: a path is not absolute, or ``metrics`` is no address.
     """
     host, _, port = metrics.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:  # as each rank's page check reads it
         raise UsageError(f"{metrics} is no address for the page check", hint="Write it like 0.0.0.0:8003.")
     for what, path in (("engine folder", folder), ("home", home), ("guard library", library)):
         if path is not None and not path.is_absolute():

@@ -94,6 +94,6 @@ def test_an_engine_runs_where_it_lies_unless_another_place_is_named(engine: Engi
     assert here.model == str(engine.checkpoint.resolve())
     with pytest.raises(UsageError, match="the home data is not absolute"):
         place_of(engine, folder=None, metrics="0.0.0.0:8003", home=PurePosixPath("data"), library=None)
-    for wrong in ("8003", ":8003", "0.0.0.0:http"):
+    for wrong in ("8003", ":8003", "0.0.0.0:http", "0.0.0.0:65536"):
         with pytest.raises(UsageError, match="is no address for the page check"):
             place_of(engine, folder=None, metrics=wrong, home=None, library=None)
