@@ -196,12 +196,41 @@ def test_experts_in_modelopts_form_are_not_read_by_deepseeks_class(tmp_path: Pat
     )
 
 
-def test_experts_in_the_scripts_form_are_read_by_deepseeks_class(tmp_path: Path) -> None:
+def scripts_experts() -> Tensors:
+    """Experts as upstream's script writes them: weights keep their names, scales of inputs have its own."""
     tensors = {}
-    for own in LINEARS:
+    for own, scale in zip(LINEARS, ("w1", "w3", "w2"), strict=True):
         tensors[f"{EXPERT}.{own}.weight"] = torch.zeros(256, 128, dtype=torch.int8)
         tensors[f"{EXPERT}.{own}.weight_scale_inv"] = torch.ones(256, 2)
-    assert check_hf_checkpoint(written(tmp_path, tensors, **W4A8), llm_plan("kimi-k2.6-decode-tp8")) == []
+        tensors[f"{EXPERT}.{scale}.input_scale"] = torch.ones(1)
+    return tensors
+
+
+def test_experts_in_the_scripts_form_are_read_by_deepseeks_class(tmp_path: Path) -> None:
+    plan = llm_plan("kimi-k2.6-decode-tp8")
+    assert check_hf_checkpoint(written(tmp_path, scripts_experts(), **W4A8), plan) == []
+    renamed = {
+        key.replace("w1.", "gate_proj.").replace("w3.", "up_proj.").replace("w2.", "down_proj."): tensor
+        for key, tensor in scripts_experts().items()
+    }
+    assert check_hf_checkpoint(written(tmp_path, renamed, **W4A8), plan) == []
+
+
+@pytest.mark.parametrize(
+    ("scale", "complaint"),
+    [
+        (None, "w2.input_scale is missing; KimiK25ForConditionalGeneration reads INT4 experts in the form"),
+        (torch.ones(256), "w2.input_scale is F32 of the shape [256], not one number"),
+        (torch.ones(1, dtype=torch.int8), "w2.input_scale is I8 of the shape [1], not one number"),
+    ],
+)
+def test_experts_in_the_scripts_form_need_the_scale_of_their_inputs(
+    scale: torch.Tensor | None, complaint: str, tmp_path: Path
+) -> None:
+    tensors = scripts_experts() | {f"{EXPERT}.w2.input_scale": scale}
+    held = {key: tensor for key, tensor in tensors.items() if tensor is not None}
+    (said,) = check_hf_checkpoint(written(tmp_path, held, **W4A8), llm_plan("kimi-k2.6-decode-tp8"))
+    assert said.startswith(f"{EXPERT}.{complaint}")
 
 
 def test_layers_for_multi_token_prediction_are_not_looked_at(tmp_path: Path) -> None:
