@@ -11,6 +11,7 @@ import yaml
 
 from roundhouse.errors import RecipeError
 
+from .merging import merged
 from .recipe import Recipe, read_recipe, recipe_from
 from .recipe_yaml import parse_yaml
 
@@ -38,19 +39,10 @@ def recipe_for(source: str, settings: list[str] | None, **keys: str | float | bo
         if not equals:
             raise RecipeError(f"--set {setting}: write KEY=VALUE")
         outer, dot, inner = key.partition(".")  # calibration.samples=8
-        given = _merged(given, {outer: {inner: _value(key, value)}} if dot else {key: _value(key, value)})
+        given = merged(given, {outer: {inner: _value(key, value)}} if dot else {key: _value(key, value)})
     is_file = source.endswith((".yaml", ".yml"))
     base: dict[str, Any] = read_recipe(Path(source)).model_dump(exclude_unset=True) if is_file else {"model": source}
-    return recipe_from(_merged(base, given), where="command line" if given else source)
-
-
-def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes`` on top; a nested mapping is merged where both are one, and replaced where not."""
-    merged = dict(base)
-    for key, value in changes.items():
-        before = base.get(key)
-        merged[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
-    return merged
+    return recipe_from(merged(base, given), where="command line" if given else source)
 
 
 def _value(key: str, text: str) -> Any:

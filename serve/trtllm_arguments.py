@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from roundhouse.build.engine import CHECKPOINT, Engine
+from roundhouse.build.merging import merged
 from roundhouse.build.planner.support import needed_version
 from roundhouse.build.recipe import Guard, Recipe
-from roundhouse.build.trtllm.llm_arguments import merged
 from roundhouse.build.trtllm.llm_engine import LLM_FILE, require_known
 from roundhouse.build.trtllm.llm_options import llm_problems
 from roundhouse.errors import EngineError, UsageError

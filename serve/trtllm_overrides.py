@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from roundhouse.build.merging import merged
 from roundhouse.build.planner.kv_budget import kv_budget
 from roundhouse.build.planner.plan import Plan
 from roundhouse.build.planner.support import allowed_page_tokens, traits_of
 from roundhouse.build.recipe import Recipe
-from roundhouse.build.trtllm.llm_arguments import llm_arguments, merged
+from roundhouse.build.trtllm.llm_arguments import llm_arguments
 from roundhouse.errors import UsageError
 
 from .options import OptionNames

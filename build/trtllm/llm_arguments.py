@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..merging import merged
 from ..models.shape import ModelShape
 from ..planner.plan import Plan
 from ..planner.support import traits_of
@@ -15,7 +16,7 @@ from ..recipe import Recipe
 from .llm_moe import moe_backend
 from .options import nested_options
 
-__all__ = ["LLM_ARGUMENTS", "llm_arguments", "merged"]
+__all__ = ["LLM_ARGUMENTS", "llm_arguments"]
 
 LLM_ARGUMENTS = "tensorrt_llm.llmapi.llm_args.TorchLlmArgs"
 """The record that every argument is checked against."""
@@ -80,15 +81,6 @@ def _pool_tokens(plan: Plan) -> int:
 def _rows_of_a_rank(recipe: Recipe) -> int:
     """Requests that one rank runs at once."""
     return -(-recipe.max_batch_size // recipe.tensor_parallel) if recipe.attention_data_parallel else recipe.max_batch_size
-
-
-def merged(arguments: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Arguments with options laid over them, mapping by mapping; new keys come last."""
-    result = dict(arguments)
-    for key, value in options.items():
-        here = result.get(key)
-        result[key] = merged(here, value) if isinstance(here, dict) and isinstance(value, dict) else value
-    return result
 
 
 def _parallel(recipe: Recipe, shape: ModelShape) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trtllm_recipes import llm_plan
 
-from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments, merged
+from roundhouse.build.merging import merged
+from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments
 from roundhouse.build.trtllm.upstream import check_fields
 from roundhouse.errors import UsageError
 from roundhouse.serve.settings import Overrides

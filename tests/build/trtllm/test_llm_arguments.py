@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trtllm_recipes import LLM_RECIPES, golden_llm_texts, llm_plan
 
-from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments, merged
+from roundhouse.build.trtllm.llm_arguments import LLM_ARGUMENTS, llm_arguments
 from roundhouse.build.trtllm.upstream import check_fields
 
 
@@ -117,12 +117,6 @@ def test_options_are_laid_over_what_the_recipe_says() -> None:
     assert arguments["moe_config"] == {"backend": "VANILLA"}
     assert arguments["kv_cache_config"]["use_uvm"]
     assert arguments["kv_cache_config"]["dtype"] == "fp8"
-
-
-def test_merging_changes_neither_side() -> None:
-    base, more = {"a": {"b": 1}, "c": 2}, {"a": {"d": 3}, "c": {"e": 4}}
-    assert merged(base, more) == {"a": {"b": 1, "d": 3}, "c": {"e": 4}}
-    assert (base, more) == ({"a": {"b": 1}, "c": 2}, {"a": {"d": 3}, "c": {"e": 4}})
 
 
 def test_the_file_reads_back_as_the_arguments() -> None:
