@@ -165,12 +165,16 @@ def _repeats_int4_heads(recipe: Recipe, shape: ModelShape) -> bool:
 
 def _about_experts(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> Iterator[str]:
     form = upstream().hf_checkpoint.w4a8_mode_of.get(shape.architecture)
-    if shape.moe is None or recipe.weights != "w4a8_awq" or form is None:
+    kernel: str = recipe.weights
+    if kernel == "as_is" and shape.quantization is not None:
+        kernel = shape.quantization.kernel or kernel
+    if shape.moe is None or kernel != "w4a8_awq" or form is None:
         return
     if form == "w4a8_custom":
         yield (
             f"{shape.architecture} reads routed experts as INT4 without AWQ's scales, packed along their inputs: what "
-            "TensorRT-LLM's own examples/quantization/quantize_mixed_precision_moe.py writes, and ModelOpt does not"
+            "TensorRT-LLM's own examples/quantization/quantize_mixed_precision_moe.py writes, and ModelOpt does not. Only a "
+            "checkpoint in that form, given with weights as_is, passes the check of a build"
         )
     elif hardware.compute_capability == "8.9":
         yield "W4A8 experts on SM 8.9: TensorRT-LLM's loader reads them as packed otherwise than ModelOpt packs them"

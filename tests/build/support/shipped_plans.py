@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 
 from roundhouse.build.models.config import shape_from_config
 from roundhouse.build.models.inventory import inventory_from_shape
+from roundhouse.build.models.shape import InputQuantization
 from roundhouse.build.models.sources import look_up
 from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.build.planner.plan import Plan, make_plan
@@ -39,10 +40,20 @@ _LIKE_GEMMA: dict[str, Any] = {
 
 
 def plan_of_shape(
-    name: str, gpu: str, /, *, request_tokens: int | None = None, price: float | None = None, **keys: Any
+    name: str,
+    gpu: str,
+    /,
+    *,
+    request_tokens: int | None = None,
+    price: float | None = None,
+    quantized: InputQuantization | None = None,
+    **keys: Any,
 ) -> Plan:
-    """The plan of ``shape:NAME`` on a GPU of the table, with these recipe keys."""
+    """The plan of ``shape:NAME`` on a GPU of the table, with these recipe keys; or of one that was quantized already."""
     shape, inventory = look_up(f"shape:{name}")
+    if quantized is not None:
+        shape = shape.model_copy(update={"quantization": quantized})
+        inventory = inventory_from_shape(shape)
     recipe = recipe_from({"model": f"shape:{name}", **keys})
     return make_plan(recipe, shape, inventory, hardware_called(gpu), request_tokens=request_tokens, price_per_gpu_hour=price)
 

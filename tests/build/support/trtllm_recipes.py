@@ -8,6 +8,7 @@ from typing import Any
 
 from shipped_plans import plan_of_shape
 
+from roundhouse.build.models.shape import InputQuantization
 from roundhouse.build.planner.plan import Plan
 from roundhouse.build.trtllm.llm_arguments import llm_arguments
 from roundhouse.build.trtllm.llm_engine import llm_yaml
@@ -15,6 +16,16 @@ from roundhouse.build.trtllm.llm_engine import llm_yaml
 __all__ = ["GOLDEN", "LLM_RECIPES", "golden_llm_texts", "llm_plan"]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "trtllm"
+
+_W4A8_EXPERTS = InputQuantization(
+    name="W4A8_AWQ",
+    format="int4",
+    kernel="w4a8_awq",
+    group_size=128,
+    bits=4,
+    excluded=("*self_attn*", "*shared_experts*", "*mlp.gate", "model.layers.0.mlp*", "*embed_tokens*", "*lm_head*"),
+)
+"""What DeepSeek's class takes of it: experts in the form of upstream's script, given as they are. Nothing here writes it."""
 
 LLM_RECIPES: dict[str, dict[str, Any]] = {
     "smollm2": {"shape": "smollm2-135m", "gpu": "l40s", "weights": "int4_awq", "kv_cache_tokens": 65536},
@@ -51,11 +62,11 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
     },
     "kimi-k2.6-decode-tp8": {
         "shape": "kimi-k2.6@bf16",
+        "quantized": _W4A8_EXPERTS,
         "guard": "off",
         "gpu": "h200",
         "role": "decode",
-        "weights": "w4a8_awq",
-        "quantize_scope": "routed_experts",
+        "weights": "as_is",
         "tensor_parallel": 8,
         "expert_parallel": 8,
         "max_batch_size": 256,
@@ -88,7 +99,10 @@ LLM_RECIPES: dict[str, dict[str, Any]] = {
         "kv_cache_bytes": 24 * 2**30,
     },
 }
-"""Recipe keys for the target `trtllm-pytorch`, with the shape and the GPU that they are planned for."""
+"""Recipe keys for the target `trtllm-pytorch`, with the shape and the GPU that they are planned for.
+
+``quantized`` is what the shape is quantized to already.
+"""
 
 
 def llm_plan(name: str, **changes: Any) -> Plan:

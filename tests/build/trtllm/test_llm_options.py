@@ -117,6 +117,9 @@ def test_the_scales_of_an_fp8_cache_are_warned_about() -> None:
 
 
 def test_the_form_of_int4_experts_is_said_where_it_is_not_modelopts() -> None:
-    assert "reads routed experts as INT4 without AWQ's scales" in warnings("kimi-k2.6-decode-tp8")
+    for keys in ({}, {"quantized": None, "weights": "w4a8_awq", "quantize_scope": "routed_experts"}):
+        said = warnings("kimi-k2.6-decode-tp8", **keys)
+        assert "reads routed experts as INT4 without AWQ's scales" in said
+        assert "Only a checkpoint in that form, given with weights as_is, passes" in said
     assert "experts" not in warnings("qwen3-30b-a3b")
     assert "W4A8 experts on SM 8.9" in warnings("qwen3-30b-a3b", gpu="l40s", kv_cache="bf16")
