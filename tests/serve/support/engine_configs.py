@@ -1,0 +1,59 @@
+"""An engine's ``config.json`` as TensorRT-LLM 1.2.1 writes it, as far as a runtime reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roundhouse.serve.runtimes.tensorrt_llm.geometry import EngineGeometry
+
+
+def engine_config(
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    model: dict[str, Any] | None = None,
+    build: dict[str, Any] | None = None,
+    plugins: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Of the tiny models of the tests: two layers, four heads of 32 elements that share two of keys and values."""
+    return {
+        "version": "1.2.1",
+        "pretrained_config": {
+            "architecture": "LlamaForCausalLM",
+            "dtype": "float32",
+            "logits_dtype": "float32",
+            "vocab_size": 512,
+            "hidden_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_size": 32,
+            "mapping": {"world_size": tp * pp, "tp_size": tp, "pp_size": pp, "cp_size": 1, "gpus_per_node": 8},
+            "quantization": {"quant_algo": None, "kv_cache_quant_algo": None},
+            **(model or {}),
+        },
+        "build_config": {
+            "max_input_len": 128,
+            "max_seq_len": 128,
+            "max_batch_size": 8,
+            "max_num_tokens": 64,
+            "max_beam_width": 1,
+            "kv_cache_type": "PAGED",
+            "gather_context_logits": False,
+            "max_draft_len": 0,
+            "plugin_config": {
+                "tokens_per_block": 8,
+                "use_paged_context_fmha": True,
+                "context_fmha": True,
+                "remove_input_padding": True,
+                "multiple_profiles": False,
+                **(plugins or {}),
+            },
+            **(build or {}),
+        },
+    }
+
+
+def geometry(**changes: Any) -> EngineGeometry:
+    """The same, read."""
+    return EngineGeometry.model_validate(engine_config(**changes))
