@@ -76,6 +76,9 @@ class EngineSettings(BaseModel):
     precision: Literal["engine", "reference"] = "engine"
     prefix_reuse: bool = True
     """Whether full pages are kept to be found by prompts that begin alike."""
+    chunked_prompts: bool = True
+    """Whether a prompt may run in several steps. Engines whose attention cannot continue a prompt need it off, and with it
+    ``prefix_reuse``."""
     max_waiting: int = 1024
     """Answers that may wait in line; a request that comes to a full line is refused."""
     kernels: Literal["auto", "native", "torch"] = "auto"

@@ -82,6 +82,7 @@ class EngineLoop:
             max_batch_size=settings.max_batch_size,
             max_num_tokens=settings.max_num_tokens,
             prefix_reuse=settings.prefix_reuse,
+            chunked_prompts=settings.chunked_prompts,
             history=self._integrity.history,
         )
         self._guides = GuideCompiler(tokenizer, vocab)

@@ -34,6 +34,7 @@ class Scheduler:
         max_num_tokens: tokens a step may run. Sequences that decode come first, one token each; what is
             left goes to prompts, in chunks where they are larger.
         prefix_reuse: whether full pages are kept to be found again.
+        chunked_prompts: whether a prompt may run in parts. If not, it waits for a step that has room for all of it.
         history: hears who got which pages.
     """
 
@@ -45,6 +46,7 @@ class Scheduler:
         max_batch_size: int,
         max_num_tokens: int,
         prefix_reuse: bool = True,
+        chunked_prompts: bool = True,
         history: PageHistory = NO_HISTORY,
     ) -> None:
         self.pool = pool
@@ -56,6 +58,7 @@ class Scheduler:
         self._max_batch_size = max_batch_size
         self._max_num_tokens = max_num_tokens
         self._prefix_reuse = prefix_reuse
+        self._chunked_prompts = chunked_prompts
         self._history = history
         self._faulty = False
 
@@ -97,7 +100,7 @@ class Scheduler:
                 counts[sequence] = count
             budget = self._max_num_tokens - sum(counts.values())
         admitted = []
-        while budget and (newcomer := self._admit()) is not None:
+        while budget and (newcomer := self._admit(budget)) is not None:
             counts[newcomer] = min(budget, newcomer.remaining)
             budget -= counts[newcomer]
             if not newcomer.was_admitted:
@@ -177,12 +180,12 @@ class Scheduler:
         sequence.computed = 0
         self.add(sequence)
 
-    def _admit(self) -> Sequence | None:
-        """Admit the first in line that may start, when it fits."""
+    def _admit(self, budget: int) -> Sequence | None:
+        """Admit the first in line that may start, when it fits into the pool and, where it must run whole, into the step."""
         if len(self.running) >= self._max_batch_size:
             return None
         sequence = next((each for each in self.waiting if each.may_start), None)
-        if sequence is None:
+        if sequence is None or (len(sequence.tokens) > budget and not self._chunked_prompts):
             return None
         # The last token always runs: it is what the next one is sampled from.
         known = (len(sequence.tokens) - 1) // self._page_tokens if self._prefix_reuse else 0

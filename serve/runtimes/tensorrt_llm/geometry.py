@@ -146,7 +146,7 @@ class EngineGeometry(_Keys):
 
     @property
     def takes_chunks(self) -> bool:
-        """Whether a prompt's attention reads what earlier steps wrote: prompts in chunks, and prefixes that are found, need it."""
+        """Whether a prompt's attention reads what earlier steps wrote, as prompts in chunks and found prefixes need it."""
         plugins = self.build_config.plugin_config
         return plugins.use_paged_context_fmha and plugins.context_fmha
 

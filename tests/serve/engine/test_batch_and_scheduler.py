@@ -25,9 +25,16 @@ def sequence(name: str, prompt: int, new: int = 4, **state: object) -> Sequence:
     return made
 
 
-def scheduler(pages: int = 8, *, batch: int = 4, budget: int = 10, reuse: bool = False) -> Scheduler:
+def scheduler(pages: int = 8, *, batch: int = 4, budget: int = 10, reuse: bool = False, chunks: bool = True) -> Scheduler:
     pool = PagePool(pages, PageTagTracker(pages))
-    return Scheduler(pool, page_tokens=4, max_batch_size=batch, max_num_tokens=budget, prefix_reuse=reuse)
+    return Scheduler(
+        pool,
+        page_tokens=4,
+        max_batch_size=batch,
+        max_num_tokens=budget,
+        prefix_reuse=reuse,
+        chunked_prompts=chunks,
+    )
 
 
 def run(each: Scheduler) -> dict[str, int]:
@@ -212,6 +219,30 @@ def test_answers_of_one_request_wait_for_the_first_and_share_its_prompt() -> Non
     assert run(each) == {"first": 1, "second": 2}
     assert first.grants[:2] == second.grants[:2]
     assert first.grants[2] != second.grants[2]
+
+
+def test_a_prompt_that_may_not_be_cut_waits_for_a_step_with_room_for_all_of_it() -> None:
+    each = scheduler(pages=16, budget=10, chunks=False)
+    for arrival, (name, tokens) in enumerate([("a", 6), ("b", 10), ("c", 1)]):
+        each.add(sequence(name, tokens, new=3, arrival=arrival))
+    assert run(each) == {"a": 6}  # nobody overtakes b
+    assert run(each) == {"a": 1}
+    each.finish(each.running[0])
+    assert run(each) == {"b": 10}
+    assert run(each) == {"b": 1, "c": 1}
+
+
+def test_a_preempted_one_that_may_not_be_cut_is_computed_again_in_one_piece() -> None:
+    each = scheduler(pages=4, budget=10, chunks=False)
+    for arrival, name in enumerate("ab"):
+        each.add(sequence(name, 4, new=8, arrival=arrival))
+    counts = [run(each) for _ in range(6)]
+    assert each.preemptions == 1
+    assert counts[-1] == {"a": 1}
+    each.finish(each.running[0])
+    lost = len(each.waiting[0].tokens)
+    assert 4 < lost <= 10
+    assert run(each) == {"b": lost}
 
 
 def test_batch_slots_are_limited() -> None:
