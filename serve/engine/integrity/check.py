@@ -164,12 +164,15 @@ class NullIntegrity:
         raise AssertionError("nothing is found when nothing is compared")
 
 
-def create_integrity(settings: EngineSettings, read: Callable[[int], npt.NDArray[np.uint8]]) -> Integrity:
+def create_integrity(
+    settings: EngineSettings, read: Callable[[int], npt.NDArray[np.uint8]], guard: PageGuard | None = None
+) -> Integrity:
     """What the settings ask for. Off is chosen here, once: nothing of it is left in a step.
 
     Args:
         settings: the level, the sample and the pool's size.
         read: bytes of a page as they are now, uint8 [page_bytes].
+        guard: compares tags; torch's operation on whatever device the tables are when None.
     """
     if settings.guard == "off":
         return NullIntegrity()
@@ -179,7 +182,7 @@ def create_integrity(settings: EngineSettings, read: Callable[[int], npt.NDArray
         content = ContentCheck(pages, page_tokens, read, share=settings.guard_sample)
     return IntegrityCheck(
         PageTagTracker(pages),
-        TorchPageGuard(),
+        guard or TorchPageGuard(),
         page_tokens=page_tokens,
         history=PageHistory(pages),
         content=content,
