@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Self
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
 from roundhouse.errors import ServeError
 
 from .addresses import Endpoints, Ports
 from .disk import writing
+from .free_memory import free_memory_for
 from .openai.api_keys import ApiKeys
 from .openai.app import create_app
 from .openai.chat import load_chat_template
@@ -166,7 +166,7 @@ class Deployment:
 
     def _start(self, stop: threading.Event) -> Endpoints | None:
         # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
-        free = this_machine().free_memory
+        free = min(free_memory_for(engine) for engine in self._engines)
         placed = place_engines(self._engines, self._overrides, free_memory=free, names=self._names)
         install = find_triton(self._home.cache)
         self._folder = folder = private_folder()

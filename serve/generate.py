@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from roundhouse.build.hardware import this_machine
 from roundhouse.errors import RequestError, RoundhouseError, UsageError
 
 from .engine.admission import check_sampling
 from .engine.request import Failure, Request, SamplingParams
+from .free_memory import free_memory_for
 from .openai.chat import load_chat_template
 from .openai.schemas import ChatMessage
 from .settings import EngineSettings, Overrides
@@ -77,7 +77,7 @@ def generate(
     settings = EngineSettings.for_engine(
         engine,
         overrides,
-        free_memory=this_machine().free_memory,
+        free_memory=free_memory_for(engine),
         precision="reference" if reference else "engine",
     )
     template = load_chat_template(engine.checkpoint, chat=chat)

@@ -13,7 +13,6 @@ from roundhouse.build.home import home_of
 from roundhouse.errors import BenchmarkStoppedError, RequestError, ServeError
 
 from ..engine.admission import make_sequence
-from ..engine.integrity import create_integrity
 from ..engine.loop import EngineLoop
 from ..engine.pool import PagePool
 from ..engine.request import Chunk, Failure, Request, SamplingParams
@@ -48,8 +47,9 @@ class EngineScorer:
 
     def __init__(self, engine: Engine, settings: EngineSettings, stopping: threading.Event) -> None:
         prepare_threads()
-        from ..runtimes import create_runtime
+        from ..runtimes import create_check, create_runtime, fitted_settings
 
+        settings = fitted_settings(engine, settings)
         self._stopping = stopping
         with ExitStack() as stack:  # what cannot be loaded is not held
             stack.enter_context(engine.held())
@@ -59,7 +59,7 @@ class EngineScorer:
             self._stack = stack.pop_all()
         self._settings = settings
         self._vocab = engine.manifest.plan.shape.vocab
-        integrity = create_integrity(settings, runtime.page_bytes)
+        integrity = create_check(runtime, settings)
         pool = PagePool(settings.kv.pages, integrity.tracker)
         self._loop = EngineLoop(
             runtime,

@@ -10,12 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
 from roundhouse.build.recipe import Recipe
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
+from ..free_memory import free_memory_for
 from ..history import read_header, state_of
 from ..measurement.about import Subject
 from ..measurement.endpoints import api_key, base_url, is_here, model_at, port_of
@@ -91,7 +91,7 @@ def prepare_base(home: Home, wish: EvaluationWish) -> PreparedSubject | StoredBa
 def _engine(engine: Engine, wish: EvaluationWish) -> PreparedSubject:
     require_target(engine)
     # The base is gone before the subject is loaded: each may take what memory there is.
-    settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=this_machine().free_memory)
+    settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free_memory_for(engine))
 
     def load(stopping: threading.Event) -> Scorer:
         from .engine_scorer import EngineScorer

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.hardware import this_machine
 from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
+from ..free_memory import free_memory_for
 from ..measurement.endpoints import api_key, base_url, metrics_url, model_at, require_metrics
 from ..measurement.engines import require_target
+from ..runtimes import fitted_settings
 from ..settings import EngineSettings
 from .fitting import require_fit
 from .subjects import PreparedSubject
@@ -34,7 +35,7 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
         from .aiperf.locate import find_aiperf
 
         find_aiperf(home)  # said before anything is loaded
-    free = this_machine().free_memory
+    taken = 0
     for wish in wishes:
         if wish.driver not in ("aiperf", "loop"):
             raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
@@ -45,9 +46,10 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
         if engine is None:
             raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
         require_target(engine)
-        settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free)
+        free = free_memory_for(engine) - taken
+        settings = fitted_settings(engine, EngineSettings.for_engine(engine, wish.overrides, free_memory=free))
         require_fit(engine, settings, wish)
-        free -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
+        taken += engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
         prepared.append(PreparedSubject(home, wish, engine, settings))
     return prepared
 

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from roundhouse.build.hardware import this_machine
-from roundhouse.build.planner.kv_layout import DTYPE_BYTES
-
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
 from ..engine.runtime import PreparedBatch
+from ..free_memory import free_memory_for
 from ..settings import EngineSettings, Overrides
 from .episode import Ground
 from .pages import BoolArray
@@ -22,7 +20,7 @@ from .pages import BoolArray
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
 
-    from ..runtimes.torch_runtime import TorchRuntime
+    from ..runtimes import EngineRuntime
 
 __all__ = ["EnginePages", "engine_grounds"]
 
@@ -31,17 +29,17 @@ _PAGES, _LONGEST_PAGES = 24, 8
 
 
 class EnginePages:
-    """Pages of a torch runtime.
+    """Pages of a loaded engine.
 
     Args:
         runtime: the engine's.
     """
 
-    def __init__(self, runtime: TorchRuntime) -> None:
-        self.page_tokens = runtime.pages.page_tokens
+    def __init__(self, runtime: EngineRuntime) -> None:
+        self.page_tokens = runtime.page_tokens
+        self.page_guard = runtime.page_guard
         self._runtime = runtime
-        self._row_bytes = runtime.pages.heads * runtime.pages.head_dim * DTYPE_BYTES[runtime.pages.dtype]
-        runtime.pages.buffer.zero_()  # an episode must not see what another left
+        runtime.clear_pages()  # an episode must not see what another left
         self._due: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
         """What each page held when it was written last, by page and tag."""
 
@@ -49,7 +47,7 @@ class EnginePages:
         return self._runtime.prepare(batch)
 
     def forward(self, prepared: PreparedBatch) -> Float32Array:
-        return self._runtime.forward(prepared)  # type: ignore[arg-type]  # it is what prepare returned
+        return self._runtime.forward(prepared)
 
     def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
         return self._runtime.page_bytes(page)
@@ -73,10 +71,12 @@ class EnginePages:
     def overwrite(self, page: int, token: int, source: int) -> None:
         rows = self._rows(page)
         rows[:, token] = ~self._rows(source)[:, token]
+        self._runtime.write_page(page, rows.reshape(-1))
 
     def swap(self, page: int, one: int, other: int) -> None:
         rows = self._rows(page)
         rows[:, [one, other]] = rows[:, [other, one]]
+        self._runtime.write_page(page, rows.reshape(-1))
 
     def _read(self, batch: StepBatch) -> list[list[tuple[int, int]]]:
         """Page and tag of all that rows of a batch read something in that was written before."""
@@ -88,8 +88,8 @@ class EnginePages:
         return due is None or not np.array_equal(self.page_bytes(cell[0]), due)
 
     def _rows(self, page: int) -> npt.NDArray[np.uint8]:
-        """uint8 [fields * layers, page_tokens, row_bytes], of the page itself."""
-        return self.page_bytes(page).reshape(-1, self.page_tokens, self._row_bytes)
+        """uint8 [fields * layers, page_tokens, row_bytes], a copy."""
+        return self.page_bytes(page).reshape(-1, self.page_tokens, self._runtime.row_bytes).copy()
 
 
 def _cells(batch: StepBatch, row: int, columns: range) -> list[tuple[int, int]]:
@@ -106,11 +106,11 @@ def engine_grounds(engine: Engine) -> Callable[[Random], Ground]:
         UsageError: not so many pages fit.
     """
     from ..engine.tokenizer import load_tokenizer
-    from ..runtimes import create_runtime
+    from ..runtimes import create_runtime, fitted_settings
 
     page_tokens = engine.manifest.recipe.page_tokens
     overrides = Overrides(kv_cache_tokens=_PAGES * page_tokens, max_batch_size=6, max_num_tokens=8 * page_tokens)
-    settings = EngineSettings.for_engine(engine, overrides, free_memory=this_machine().free_memory)
+    settings = fitted_settings(engine, EngineSettings.for_engine(engine, overrides, free_memory=free_memory_for(engine)))
     runtime, tokenizer = create_runtime(engine, settings), load_tokenizer(engine.checkpoint)
     vocab, longest = engine.manifest.plan.shape.vocab, min(_LONGEST_PAGES * page_tokens, settings.max_seq_len - 1)
     return lambda _: Ground(settings, EnginePages(runtime), tokenizer, vocab, longest, faults_a_step=0.3, steps=40)

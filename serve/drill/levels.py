@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roundhouse.build.recipe import Guard
-from roundhouse.plugins.guard import TorchPageGuard
 
 from ..engine.integrity import ContentCheck, IntegrityCheck, Mismatch, PageHistory
 from ..engine.runtime import PreparedBatch
@@ -48,14 +47,14 @@ def create_check(level: Level, tracker: WitnessTracker, pages: DrilledPages, *, 
     Args:
         level: what is checked.
         tracker: issues the tags.
-        pages: whose contents are compared.
+        pages: whose contents are compared, by the check that belongs to them.
         count: how many pages there are.
         seed: decides which contents are compared.
     """
     history = PageHistory(count)
     if level.guard == "off":
-        return _Unchecked(tracker, TorchPageGuard(), page_tokens=pages.page_tokens, history=history)
+        return _Unchecked(tracker, pages.page_guard, page_tokens=pages.page_tokens, history=history)
     content = None
     if level.guard == "tags+content":
         content = ContentCheck(count, pages.page_tokens, pages.page_bytes, share=level.share, seed=seed)
-    return IntegrityCheck(tracker, TorchPageGuard(), page_tokens=pages.page_tokens, history=history, content=content)
+    return IntegrityCheck(tracker, pages.page_guard, page_tokens=pages.page_tokens, history=history, content=content)

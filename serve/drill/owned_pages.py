@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from roundhouse.plugins.guard import PageGuard, TorchPageGuard
 from roundhouse.plugins.page_tag import FREE
 
 from ..engine.arrays import Float32Array
@@ -46,6 +47,7 @@ class OwnedPages:
 
     def __init__(self, pages: int, page_tokens: int) -> None:
         self.page_tokens = page_tokens
+        self.page_guard: PageGuard = TorchPageGuard()
         self._rows: Rows = np.zeros((pages, page_tokens), dtype=np.uint64)
         self._written_under = np.full(pages, FREE, dtype=np.int32)
         """int32 [P]: the tag of whoever wrote into each page last. Leftovers may happen to be what a row would have written."""

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from roundhouse.plugins.guard import PageGuard
+
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
 from ..engine.runtime import PreparedBatch
@@ -20,6 +22,8 @@ class DrilledPages(Protocol):
     """A runtime whose pages can be looked into and damaged."""
 
     page_tokens: int
+    page_guard: PageGuard
+    """Compares tags where these pages are."""
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
         """As :meth:`roundhouse.serve.engine.runtime.Runtime.prepare`."""

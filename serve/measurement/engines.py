@@ -23,14 +23,14 @@ def lasting_name(home: Home, engine: Engine) -> str:
 
 
 def require_target(engine: Engine) -> None:
-    """Raise when this version cannot run an engine.
+    """Raise when our loop does not run an engine.
 
     Raises:
         UsageError: it is for another target.
     """
     target = engine.manifest.recipe.target
-    if target != "torch":
-        message = f"engine {engine.manifest.id} is for the {target} target, which this version does not run"
+    if target == "trtllm-pytorch":
+        message = f"engine {engine.manifest.id} is for the {target} target, whose own loop runs it"
         raise UsageError(message, hint="Serve it with what runs it, and give that server's URL instead.")
 
 

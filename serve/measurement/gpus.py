@@ -36,12 +36,19 @@ class Gpus(Protocol):
         """Every one of them as of now, in the order of their names."""
         ...
 
+    def free_memory(self) -> tuple[int, ...]:
+        """Bytes that may still be taken on each, in the same order."""
+        ...
+
 
 class _NoGpus:
     names: tuple[str, ...] = ()
     driver: str | None = None
 
     def read(self) -> tuple[GpuReading, ...]:
+        return ()
+
+    def free_memory(self) -> tuple[int, ...]:
         return ()
 
 
@@ -63,6 +70,10 @@ class _NvmlGpus:
 
     def read(self) -> tuple[GpuReading, ...]:
         return tuple(self._read(handle) for handle in self._handles)
+
+    def free_memory(self) -> tuple[int, ...]:
+        told = [self._asked(lambda each=handle: int(self._nvml.nvmlDeviceGetMemoryInfo(each).free)) for handle in self._handles]
+        return tuple(free or 0 for free in told)
 
     def _read(self, handle: Any) -> GpuReading:
         nvml = self._nvml

@@ -18,6 +18,7 @@ from roundhouse.errors import ServeError
 from ..engine.page_holders import PageHolders
 from ..engine.request import Failure, Output, Request
 from ..engine.status import Status
+from ..runtimes.tensorrt_llm.launch import launch_words
 from .connection import EngineConnection
 from .live import LiveRequests, OnOutput
 from .messages import Cancel, FromEngine, Outputs, Pages, Ready
@@ -56,7 +57,8 @@ class EngineProcess:
         on_status: Callable[[Status], None] = lambda _: None,
         on_log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        command = [python, "-P", "-m", "roundhouse.serve.process.main", "--engine", str(engine), "--settings", overrides_json]
+        main = ["-m", "roundhouse.serve.process.main", "--engine", str(engine), "--settings", overrides_json]
+        command = [*launch_words(engine, python), *main]
         self._on_state = on_state
         self._on_status = on_status
         self._on_log = on_log

@@ -2,7 +2,8 @@
 
 Its parent holds the other end of its standard input. When that pipe closes, for whatever reason, the
 process ends at once: a killed parent never leaves weights and threads behind. A start that fails
-for a reason the user can change ends with one line on standard error and exit code 1.
+for a reason the user can change ends with one line on standard error and exit code 1. Under ``mpirun`` rank 0 is this process,
+and the others follow it: their life ends with it, as MPI sees to.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import zmq
 from pydantic import ValidationError
 
 from roundhouse.build.engine import Engine
-from roundhouse.build.hardware import this_machine
 from roundhouse.errors import RoundhouseError, UsageError
 
+from ..free_memory import free_memory_for
+from ..runtimes.tensorrt_llm.launch import is_follower
 from ..settings import EngineSettings, Overrides
 from ..threads import prepare_threads
 from .messages import FromClient, FromEngine, Ready
@@ -36,8 +38,10 @@ _START_FAILED = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the engine process; returns only when it could not start."""
+    """Run the engine process, or another rank of its engine; rank 0 returns only when it could not start."""
     options = _parse(arguments)
+    if is_follower(options.engine):
+        return _follow(options.engine)
     _end_with_parent()
     prepare_threads()
     context = zmq.Context()
@@ -51,11 +55,26 @@ def main(arguments: list[str] | None = None) -> int:
     return _START_FAILED
 
 
+def _follow(folder: Path) -> int:
+    """Be another rank of an engine: no sockets, no scheduler. Returns when rank 0 has ended."""
+    from ..runtimes.tensorrt_llm.load import follow_engine
+
+    try:
+        engine = Engine.open(folder)
+        with engine.held():
+            follow_engine(engine)
+    except RoundhouseError as error:
+        sys.stderr.write(_one_line(error) + "\n")
+        return _START_FAILED
+    return 0
+
+
 def _load(engine: Engine, settings_json: str, inbox: _Inbox, outbox: _Outbox) -> Service:
     """Load the engine, say that it is ready."""
-    from ..runtimes import create_loop
+    from ..runtimes import create_loop, fitted_settings
 
-    settings = EngineSettings.for_engine(engine, _overrides(settings_json), free_memory=this_machine().free_memory)
+    overrides = _overrides(settings_json)
+    settings = fitted_settings(engine, EngineSettings.for_engine(engine, overrides, free_memory=free_memory_for(engine)))
     loop = create_loop(engine, settings)
     loop.prepare()
     ready = Ready(

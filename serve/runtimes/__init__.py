@@ -2,54 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from roundhouse.errors import ServeError
 
-if TYPE_CHECKING:
-    from roundhouse.build.engine import Engine
+from ..engine.runtime import Runtime
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from roundhouse.build.engine import Engine
+    from roundhouse.plugins.guard import PageGuard
+
+    from ..engine.integrity import Integrity
     from ..engine.loop import EngineLoop
     from ..engine.stages import Stages
     from ..settings import EngineSettings
-    from .torch_runtime import TorchRuntime
 
-__all__ = ["create_loop", "create_runtime"]
+__all__ = ["EngineRuntime", "create_check", "create_loop", "create_runtime", "fitted_settings"]
 
 
-def create_runtime(engine: Engine, settings: EngineSettings) -> TorchRuntime:
+class EngineRuntime(Runtime[Any], Protocol):
+    """A loaded engine, and what belongs to where its pages lie."""
+
+    page_guard: PageGuard
+    """Compares tags there."""
+    page_tokens: int
+    row_bytes: int
+    """A page is ``uint8 [anything, page_tokens, row_bytes]``: rows of one token after those of another."""
+
+    def write_page(self, page: int, content: npt.NDArray[np.uint8]) -> None:
+        """Overwrite a page, uint8 [page_bytes]: for drills."""
+        ...
+
+    def clear_pages(self) -> None:
+        """Zero every page: for drills."""
+        ...
+
+    def name_stages(self, stages: Stages) -> None:
+        """Let ``stages`` hear what forward is made of, where that can be told. For profiles only: it makes steps slower."""
+        ...
+
+
+def fitted_settings(engine: Engine, settings: EngineSettings) -> EngineSettings:
+    """Settings as this engine can run with them; the same again when they are fitted already.
+
+    Raises:
+        UsageError: a limit is above what the engine was compiled for, or a setting is for another target.
+        EngineError: what was compiled cannot be read.
+    """
+    if engine.manifest.recipe.target != "tensorrt":
+        return settings
+    from .tensorrt_llm.fitting import fit_settings
+
+    return fit_settings(settings, engine)
+
+
+def create_runtime(engine: Engine, settings: EngineSettings) -> EngineRuntime:
     """Load an engine.
 
     Args:
         engine: what to load.
-        settings: how to run it.
+        settings: how to run it, fitted to the engine.
 
     Raises:
-        ServeError: this version has no runtime for the engine's target.
+        ServeError: our loop does not run the engine's target, or the engine could not be loaded.
         ModelError: the checkpoint cannot be read.
-        SetupError: the settings ask for native kernels, which cannot be had here.
+        EngineError: what was compiled is missing or damaged.
+        SetupError: the settings ask for native kernels, or the target for software and GPUs, that are not here.
     """
-    manifest = engine.manifest
-    if manifest.recipe.target != "torch":
-        raise ServeError(
-            f"engine {manifest.id} is for the {manifest.recipe.target} target, which this version does not run",
-            hint="Build it for the torch target.",
-        )
-    from roundhouse.build.home import home_of
+    target = engine.manifest.recipe.target
+    if target == "torch":
+        return _torch_runtime(engine, settings)
+    if target == "tensorrt":
+        from .tensorrt_llm.load import load_runtime
 
-    from .torch_runtime import TorchRuntime
-
-    return TorchRuntime(
-        engine.checkpoint,
-        shape=manifest.plan.shape,
-        layout=manifest.plan.kv_layout,
-        scales=manifest.kv_scales,
-        pages=settings.kv.pages,
-        page_tokens=settings.page_tokens,
-        kernel_cache=home_of(engine.folder).kernels,
-        kernels=settings.kernels,
-        precision=settings.precision,
+        return load_runtime(engine, settings.kv.pages)
+    raise ServeError(
+        f"engine {engine.manifest.id} is for the {target} target, whose own loop runs it",
+        hint="Serve it with Triton's llmapi model or trtllm-serve, and give that server's URL where one is asked for.",
     )
+
+
+def create_check(runtime: EngineRuntime, settings: EngineSettings) -> Integrity:
+    """The page check that the settings ask for, where the runtime's pages lie."""
+    from ..engine.integrity import create_integrity
+
+    return create_integrity(settings, runtime.page_bytes, runtime.page_guard)
 
 
 def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | None = None) -> EngineLoop:
@@ -57,14 +97,17 @@ def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | No
 
     Args:
         engine: what to load.
-        settings: how to run it.
+        settings: how to run it; what the engine cannot is fitted to it.
         stages: hears of the stages of every step, down to attention and linears; for profiles, as it costs time.
 
     Raises:
+        UsageError: as :func:`fitted_settings`.
         ServeError: as :func:`create_runtime`.
+        EngineError: as :func:`create_runtime`.
         ModelError: the checkpoint or the tokenizer cannot be read.
         SetupError: as :func:`create_runtime`.
     """
+    settings = fitted_settings(engine, settings)
     runtime = create_runtime(engine, settings)
     from roundhouse.build.home import home_of
 
@@ -82,5 +125,25 @@ def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | No
         load_tokenizer(engine.checkpoint),
         vocab=manifest.plan.shape.vocab,
         stages=stages or NO_STAGES,
+        integrity=create_check(runtime, settings),
         on_integrity_event=EventsFile(home_of(engine.folder).integrity_events, manifest.id),
+    )
+
+
+def _torch_runtime(engine: Engine, settings: EngineSettings) -> EngineRuntime:
+    from roundhouse.build.home import home_of
+
+    from .torch_runtime import TorchRuntime
+
+    manifest = engine.manifest
+    return TorchRuntime(
+        engine.checkpoint,
+        shape=manifest.plan.shape,
+        layout=manifest.plan.kv_layout,
+        scales=manifest.kv_scales,
+        pages=settings.kv.pages,
+        page_tokens=settings.page_tokens,
+        kernel_cache=home_of(engine.folder).kernels,
+        kernels=settings.kernels,
+        precision=settings.precision,
     )

@@ -11,7 +11,8 @@ import torch
 
 from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.models.shape import ModelShape
-from roundhouse.build.planner.kv_layout import KvLayout, layout_for
+from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvLayout, layout_for
+from roundhouse.plugins.guard import PageGuard, TorchPageGuard
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
@@ -66,6 +67,9 @@ class TorchRuntime:
             group, pages=pages, page_tokens=page_tokens, heads=shape.kv_heads, scales={"k": scales.k, "v": scales.v}
         )
         self.attention = create_attention(self.pages, kernels, native)
+        self.page_guard: PageGuard = TorchPageGuard()
+        self.page_tokens = page_tokens
+        self.row_bytes = self.pages.heads * self.pages.head_dim * DTYPE_BYTES[self.pages.dtype]
 
     @property
     def weight_bytes(self) -> int:
@@ -95,3 +99,9 @@ class TorchRuntime:
     def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
         content: npt.NDArray[np.uint8] = self.pages.bytes[page]
         return content
+
+    def write_page(self, page: int, content: npt.NDArray[np.uint8]) -> None:
+        self.pages.bytes[page] = content
+
+    def clear_pages(self) -> None:
+        self.pages.buffer.zero_()

@@ -41,7 +41,7 @@ class FakeNvml:
         return "570.1"
 
     def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:  # noqa: N802
-        return SimpleNamespace(used=self.used[handle])
+        return SimpleNamespace(used=self.used[handle], free=10_000 - self.used[handle])
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> int:  # noqa: N802
         if handle == 1:
@@ -57,15 +57,16 @@ def test_every_gpu_tells_what_it_can() -> None:
     assert gpus.names == ("NVIDIA H200", "Tesla K80")
     assert gpus.driver == "570.1"
     assert gpus.read() == (GpuReading(1000, 5000.0, 0.75), GpuReading(2000, None, 0.75))
+    assert gpus.free_memory() == (9000, 8000)
 
 
 def test_without_a_driver_or_the_module_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_gpus(FakeNvml(driver=False)) is NO_GPUS
     monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
     assert find_gpus() is NO_GPUS
-    assert NO_GPUS.read() == ()
+    assert NO_GPUS.read() == NO_GPUS.free_memory() == ()
 
 
 def test_the_real_module_answers_or_is_quietly_absent() -> None:
     gpus = find_gpus()
-    assert len(gpus.read()) == len(gpus.names)
+    assert len(gpus.read()) == len(gpus.free_memory()) == len(gpus.names)

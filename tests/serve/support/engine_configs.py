@@ -1,9 +1,13 @@
-"""An engine's ``config.json`` as TensorRT-LLM 1.2.1 writes it, as far as a runtime reads it."""
+"""An engine's ``config.json`` as TensorRT-LLM 1.2.1 writes it, as far as a runtime reads it, and an engine folder around it."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+from roundhouse.build.compiled import COMPILED, Compiled, CompiledGuard
+from roundhouse.build.engine import CHECKPOINT, Engine
 from roundhouse.serve.runtimes.tensorrt_llm.geometry import EngineGeometry
 
 
@@ -57,3 +61,22 @@ def engine_config(
 def geometry(**changes: Any) -> EngineGeometry:
     """The same, read."""
     return EngineGeometry.model_validate(engine_config(**changes))
+
+
+def compiled_engine(engine: Engine, folder: Path, *, guard: CompiledGuard | None = None, **config: Any) -> Engine:
+    """An engine with the checkpoint of another, as the target ``tensorrt`` would have compiled it: without the engines."""
+    described = geometry(**config)
+    mapping = described.pretrained_config.mapping
+    compiled = Compiled(
+        versions={"tensorrt_llm": "1.2.1", "tensorrt": "10.14.1.48"},
+        compute_capability="9.0",
+        tensor_parallel=mapping.tp_size,
+        pipeline_parallel=mapping.pp_size,
+        guard=guard,
+        options={},
+    )
+    (folder / COMPILED).mkdir()
+    (folder / COMPILED / "config.json").write_text(json.dumps(engine_config(**config)))
+    (folder / CHECKPOINT).symlink_to(engine.checkpoint)
+    recipe = engine.manifest.recipe.model_copy(update={"target": "tensorrt"})
+    return Engine(folder, engine.manifest.model_copy(update={"recipe": recipe, "compiled": compiled, "files": {}}))

@@ -1,0 +1,45 @@
+"""How much memory an engine may take, on a CPU and on GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_configs import compiled_engine
+
+from roundhouse.build.engine import Engine
+from roundhouse.build.hardware import this_machine
+from roundhouse.errors import SetupError
+from roundhouse.serve.free_memory import free_memory_for
+from roundhouse.serve.measurement.gpus import NO_GPUS
+
+
+class FourGpus:
+    names = ("a", "b", "c", "d")
+    driver = None
+
+    def read(self) -> tuple[()]:
+        return ()
+
+    def free_memory(self) -> tuple[int, ...]:
+        return (80, 60, 70, 10)
+
+
+def test_the_torch_target_takes_this_machine_s_memory(tiny_engine: Engine) -> None:
+    free = free_memory_for(tiny_engine, FourGpus())
+    assert free == pytest.approx(this_machine().free_memory, rel=0.2)
+
+
+@pytest.mark.parametrize(("ranks", "free"), [(1, 80), (2, 60), (4, 10)])
+def test_a_compiled_engine_takes_that_of_the_fullest_of_its_gpus(
+    tiny_engine: Engine, tmp_path: Path, ranks: int, free: int
+) -> None:
+    assert free_memory_for(compiled_engine(tiny_engine, tmp_path, tp=ranks), FourGpus()) == free
+
+
+def test_too_few_gpus_are_told_before_anything_is_started(tiny_engine: Engine, tmp_path: Path) -> None:
+    engine = compiled_engine(tiny_engine, tmp_path, tp=8)
+    with pytest.raises(SetupError, match="runs on 8 GPUs, and 4 are seen here"):
+        free_memory_for(engine, FourGpus())
+    with pytest.raises(SetupError, match="runs on 8 GPUs, and 0 are seen here"):
+        free_memory_for(engine, NO_GPUS)
