@@ -44,7 +44,8 @@ class EnginePages:
         """What each page held when it was written last, by page and tag."""
 
     def prepare(self, batch: StepBatch) -> PreparedBatch:
-        return self._runtime.prepare(batch)
+        prepared: PreparedBatch = self._runtime.prepare(batch)
+        return prepared
 
     def forward(self, prepared: PreparedBatch) -> Float32Array:
         return self._runtime.forward(prepared)

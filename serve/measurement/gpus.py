@@ -72,8 +72,10 @@ class _NvmlGpus:
         return tuple(self._read(handle) for handle in self._handles)
 
     def free_memory(self) -> tuple[int, ...]:
-        told = [self._asked(lambda each=handle: int(self._nvml.nvmlDeviceGetMemoryInfo(each).free)) for handle in self._handles]
-        return tuple(free or 0 for free in told)
+        return tuple(self._free(handle) for handle in self._handles)
+
+    def _free(self, handle: Any) -> int:
+        return self._asked(lambda: int(self._nvml.nvmlDeviceGetMemoryInfo(handle).free)) or 0
 
     def _read(self, handle: Any) -> GpuReading:
         nvml = self._nvml

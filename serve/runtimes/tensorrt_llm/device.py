@@ -31,7 +31,7 @@ class CudaDevice:
             raise SetupError("torch sees no GPU here", hint="A TensorRT-LLM engine runs in NVIDIA's container, on its GPU.")
         self.torch_device = torch.device("cuda", rank % torch.cuda.device_count())
         torch.cuda.set_device(self.torch_device)
-        self._stream = torch.cuda.Stream(self.torch_device)
+        self._stream = torch.cuda.Stream(self.torch_device)  # type: ignore[no-untyped-call]  # torch leaves it so
         self.stream = int(self._stream.cuda_stream)
 
     def active(self) -> AbstractContextManager[None]:
