@@ -29,6 +29,7 @@ from .openai.tools import ToolForm, form_named
 from .openai.triton_client import TritonClient
 from .placement import PlacedEngine, place_engines
 from .private_folder import private_folder, within_plain_path
+from .runtimes import require_runnable
 from .settings import Overrides
 from .stop_signals import stop_signals
 from .triton.control import ModelControl
@@ -166,6 +167,8 @@ class Deployment:
 
     def _start(self, stop: threading.Event) -> Endpoints | None:
         # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
+        for engine in self._engines:
+            require_runnable(engine)
         free = min(free_memory_for(engine) for engine in self._engines)
         placed = place_engines(self._engines, self._overrides, free_memory=free, names=self._names)
         install = find_triton(self._home.cache)

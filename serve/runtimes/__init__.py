@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..engine.stages import Stages
     from ..settings import EngineSettings
 
-__all__ = ["EngineRuntime", "create_check", "create_loop", "create_runtime", "fitted_settings"]
+__all__ = ["EngineRuntime", "create_check", "create_loop", "create_runtime", "fitted_settings", "require_runnable"]
 
 
 class EngineRuntime(Runtime[Any], Protocol):
@@ -57,6 +57,19 @@ def fitted_settings(engine: Engine, settings: EngineSettings) -> EngineSettings:
     from .tensorrt_llm.fitting import fit_settings
 
     return fit_settings(settings, engine)
+
+
+def require_runnable(engine: Engine) -> None:
+    """See that a compiled engine runs on this machine, before anything is started for it.
+
+    Raises:
+        EngineError: a part of it is missing, or it was compiled for other software or another GPU.
+        SetupError: this machine lacks what runs it.
+    """
+    if engine.manifest.recipe.target == "tensorrt":
+        from .tensorrt_llm.load import require_runnable as require
+
+        require(engine)
 
 
 def create_runtime(engine: Engine, settings: EngineSettings) -> EngineRuntime:

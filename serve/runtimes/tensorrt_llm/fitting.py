@@ -13,6 +13,7 @@ from .geometry import EngineGeometry, read_geometry
 if TYPE_CHECKING:
     from roundhouse.build.compiled import CompiledGuard
     from roundhouse.build.engine import Engine
+    from roundhouse.build.planner.kv_budget import KvBudget
 
     from ...settings import EngineSettings
 
@@ -35,17 +36,19 @@ def engine_geometry(engine: Engine) -> EngineGeometry:
 
 
 def fit_settings(settings: EngineSettings, engine: Engine) -> EngineSettings:
-    """Settings with what an engine decides: whether prompts may be cut and found again, and how long requests get.
+    """Settings with what an engine decides: whether prompts may be cut and found again, how long requests get, and
+    the most pages that its page check counts.
 
     Raises:
         UsageError: a limit is above what the engine was built for, or a setting belongs to another target.
         EngineError: as :func:`engine_geometry`.
     """
     geometry = engine_geometry(engine)
-    compiled = engine.manifest.compiled
+    guard = engine.manifest.compiled.guard if engine.manifest.compiled and settings.guard != "off" else None
     problems = [*_above_limits(settings, geometry), *_other_targets(settings, geometry)]
-    if settings.guard != "off" and compiled is not None and compiled.guard is not None:
-        problems += _beyond_the_guard(settings, compiled.guard)
+    if guard is not None:
+        problems += _beyond_the_guard(settings, guard)
+        settings = settings.model_copy(update={"kv": _at_most(settings.kv, guard.pages)})
     if problems:
         raise UsageError(f"engine {engine.manifest.id} cannot run like this: {'; '.join(problems)}", hint=_REBUILD)
     longest = min(settings.max_seq_len, geometry.build_config.max_input_len)
@@ -94,7 +97,20 @@ def _other_targets(settings: EngineSettings, geometry: EngineGeometry) -> list[s
 def _beyond_the_guard(settings: EngineSettings, guard: CompiledGuard) -> list[str]:
     needed = {
         "max_batch_size": (settings.max_batch_size, guard.rows),
-        "KV pages": (settings.kv.pages, guard.pages),
         "pages of a request": (-(-settings.max_seq_len // settings.page_tokens), guard.columns),
     }
     return [f"{what} {want:,} is above the {most:,} of its page check" for what, (want, most) in needed.items() if want > most]
+
+
+def _at_most(kv: KvBudget, pages: int) -> KvBudget:
+    """A pool that the page check's tables hold: memory may have room for more than was foreseen when it was built."""
+    if kv.pages <= pages:
+        return kv
+    changes = {
+        "pages": pages,
+        "group_pages": (pages,),
+        "bytes": kv.bytes // kv.pages * pages,
+        "tokens": pages * kv.page_tokens,
+        "binding_limit": "the page check that was built with the engine",
+    }
+    return kv.model_copy(update=changes)

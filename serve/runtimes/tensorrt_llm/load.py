@@ -17,17 +17,26 @@ from .runtime import TensorRtRuntime, begin
 from .session import Device, Session, Workspace
 
 if TYPE_CHECKING:
-    from roundhouse.build.compiled import CompiledGuard
+    from roundhouse.build.compiled import Compiled, CompiledGuard
     from roundhouse.build.engine import Engine
     from roundhouse.plugins.native_guard import FirstBad
 
     from .geometry import EngineGeometry
 
-__all__ = ["Host", "follow_engine", "load_runtime"]
+__all__ = ["Host", "follow_engine", "load_runtime", "require_runnable"]
 
 
 class Host(Protocol):
     """What an engine is loaded with; the GPU's is :class:`~.upstream_host.UpstreamHost`."""
+
+    def require(self, compiled: Compiled) -> None:
+        """See that what was compiled runs here.
+
+        Raises:
+            SetupError: there is no TensorRT-LLM, or none that runs engines.
+            EngineError: it was compiled for other software or another GPU.
+        """
+        ...
 
     def link(self, size: int) -> Link:
         """To the other ranks of an engine with more than one."""
@@ -59,14 +68,31 @@ def load_runtime(engine: Engine, pages: int, host: Host | None = None) -> Tensor
         host: what to load with; this machine's GPUs when None.
 
     Raises:
-        EngineError: nothing was compiled, or a rank's file is missing.
+        EngineError: as :func:`require_runnable`.
         SetupError: TensorRT-LLM, MPI or a GPU is missing here.
         ServeError: TensorRT does not take the engine, pages do not fit, or another number of ranks was started.
     """
-    geometry, host = engine_geometry(engine), host or _this_host()
+    host = host or _this_host()
+    geometry = require_runnable(engine, host)
     link: Link = NoLink() if geometry.world_size == 1 else host.link(geometry.world_size)
     begin(link, pages)
     return TensorRtRuntime(geometry, _load_rank(engine, geometry, link, host, pages), link)
+
+
+def require_runnable(engine: Engine, host: Host | None = None) -> EngineGeometry:
+    """See that an engine is whole and runs here, before anything is started for it.
+
+    Raises:
+        EngineError: nothing was compiled, a rank's file is missing, or it was compiled for other software or another GPU.
+        SetupError: there is no TensorRT-LLM here, or none that runs engines.
+    """
+    geometry, compiled = engine_geometry(engine), engine.manifest.compiled
+    names = [_rank_file(rank) for rank in range(geometry.world_size)]
+    if missing := [name for name in names if not (engine.folder / COMPILED / name).is_file()]:
+        raise EngineError(f"engine {engine.manifest.id} lacks {', '.join(missing)}", hint="Build it again.")
+    if compiled is not None:
+        (host or _this_host()).require(compiled)
+    return geometry
 
 
 def follow_engine(engine: Engine, host: Host | None = None) -> None:
@@ -91,7 +117,7 @@ def _load_rank(engine: Engine, geometry: EngineGeometry, link: Link, host: Host,
         return RankEngine(
             geometry,
             part,
-            session=host.session(_engine_bytes(folder, part.rank), part),
+            session=host.session((folder / _rank_file(part.rank)).read_bytes(), part),
             device=device,
             pages=pages,
             guard=host.guard(compiled.guard if compiled else None, folder),
@@ -99,12 +125,8 @@ def _load_rank(engine: Engine, geometry: EngineGeometry, link: Link, host: Host,
         )
 
 
-def _engine_bytes(folder: Path, rank: int) -> bytes:
-    path = folder / f"rank{rank}.engine"
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise EngineError(f"{path}: {error.strerror}", hint="Build the engine again.") from None
+def _rank_file(rank: int) -> str:
+    return f"rank{rank}.engine"
 
 
 def _this_host() -> Host:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
-from roundhouse.build.compiled import CompiledGuard
+from roundhouse.build.compiled import Compiled, CompiledGuard
+from roundhouse.build.trtllm.engines import PLUGIN_VARIABLE
+from roundhouse.build.trtllm.host import require_host
+from roundhouse.build.trtllm.interpreter import Installation
+from roundhouse.build.trtllm.versions import installed_version, target_verdicts
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_guard import FirstBad
 from roundhouse.plugins.tensorrt_guard import GuardLimits
@@ -17,14 +23,17 @@ from .mpi_link import MpiLink
 from .ranks import RankPart
 from .upstream_session import AllReduceWorkspace, UpstreamSession
 
-__all__ = ["GUARD_LIBRARY", "UpstreamHost"]
-
-GUARD_LIBRARY = "libroundhouse_kv_page_guard.so"
-"""Beside the engine, where the guard's engine does not carry its kernel itself."""
+__all__ = ["UpstreamHost"]
 
 
 class UpstreamHost:
     """A :class:`~.load.Host`."""
+
+    def require(self, compiled: Compiled) -> None:
+        found = installed_version()
+        if reason := target_verdicts(found)["tensorrt"]:
+            raise SetupError(f"target tensorrt: {reason}", hint="Serve it with the Python that TensorRT-LLM is installed in.")
+        require_host(compiled, Installation(Path(sys.executable), found or "", tensorrt=""))
 
     def link(self, size: int) -> MpiLink:
         return MpiLink(size)
@@ -43,8 +52,18 @@ class UpstreamHost:
         except OSError as error:
             raise SetupError(f"{folder / built.file}: {error.strerror}", hint="Build the engine again.") from None
         limits = GuardLimits(rows=built.rows, columns=built.columns, pages=built.pages)
-        plugin = Path("page_guard.ptx") if built.plugin == "embedded" else folder / GUARD_LIBRARY
-        return GuardEngine(engine, limits, plugin)
+        return GuardEngine(engine, limits, Path("page_guard.ptx") if built.plugin == "embedded" else _library())
 
     def workspace(self, geometry: EngineGeometry, part: RankPart) -> AllReduceWorkspace | None:
         return AllReduceWorkspace(geometry, part) if geometry.pretrained_config.mapping.tp_size > 1 else None
+
+
+def _library() -> Path:
+    """The guard's plugin, where its engine does not carry the kernel itself."""
+    given = os.environ.get(PLUGIN_VARIABLE)
+    if not given:
+        raise SetupError(
+            f"the page check of this engine needs its plugin, and {PLUGIN_VARIABLE} names none",
+            hint="Give the path of the libroundhouse_kv_page_guard.so that it was built with, or serve with --guard off.",
+        )
+    return Path(given)

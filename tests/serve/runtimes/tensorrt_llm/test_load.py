@@ -14,14 +14,14 @@ from engine_configs import compiled_engine
 from engine_twins import DeviceTwin, LinkTwin, Meeting, SessionTwin, WorkspaceTwin, float32_model
 
 from roundhouse.build.engine import Engine
-from roundhouse.errors import EngineError, ServeError
+from roundhouse.errors import EngineError, ServeError, SetupError
 from roundhouse.plugins.torch_guard import torch_page_guard
 from roundhouse.serve.drill.drill import cases_of, run_drill
 from roundhouse.serve.drill.engine_ground import engine_grounds
 from roundhouse.serve.drill.levels import Level
 from roundhouse.serve.engine.request import Output
-from roundhouse.serve.runtimes import create_loop, create_runtime
-from roundhouse.serve.runtimes.tensorrt_llm import load
+from roundhouse.serve.runtimes import create_loop, create_runtime, require_runnable
+from roundhouse.serve.runtimes.tensorrt_llm import load, upstream_host
 from roundhouse.serve.runtimes.tensorrt_llm.fitting import engine_geometry
 from roundhouse.serve.runtimes.tensorrt_llm.load import follow_engine
 
@@ -39,6 +39,9 @@ class HostTwin:
         self._sums = Meeting(self._geometry.world_size)
         self.loaded: dict[int, bytes] = {}
         self.here = threading.local()
+
+    def require(self, compiled: Any) -> None:
+        assert compiled.versions["tensorrt_llm"] == "1.2.1"
 
     def link(self, size: int) -> LinkTwin:
         assert size == len(self._links)
@@ -116,13 +119,44 @@ def test_every_rank_loads_its_own_engine_and_follows_the_first(
         assert not thread.is_alive()
 
 
-def test_a_rank_whose_file_is_gone_is_named(
-    torch_engine: Engine, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_rank_whose_file_is_gone_is_named(torch_engine: Engine, tmp_path: Path) -> None:
+    """Before anything is asked of the machine."""
+    engine = with_ranks(compiled_engine(torch_engine, tmp_path, tp=2))
+    (tmp_path / "compiled" / "rank1.engine").unlink()
+    with pytest.raises(EngineError, match=r"lacks rank1\.engine"):
+        require_runnable(engine)
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        (None, "TensorRT-LLM is not installed in this environment"),
+        ("1.3.0rc21", r"has no engine path .* use the target trtllm-pytorch"),
+        ("0.9.0", "older than 1.2.0"),
+    ],
+)
+def test_a_machine_without_engines_is_refused_before_anything_is_started(
+    torch_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str | None, says: str
 ) -> None:
-    engine = compiled_engine(torch_engine, tmp_path)
-    monkeypatch.setattr(load, "_this_host", lambda: HostTwin(engine, model))
-    with pytest.raises(EngineError, match=r"rank0\.engine: No such file"):
-        create_runtime(engine, settings())
+    monkeypatch.setattr(upstream_host, "installed_version", lambda: version)
+    with pytest.raises(SetupError, match=says):
+        require_runnable(with_ranks(compiled_engine(torch_engine, tmp_path)))
+
+
+def test_an_engine_for_other_software_and_another_gpu_says_all_of_it(
+    torch_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream_host, "installed_version", lambda: "1.2.0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    engine = with_ranks(compiled_engine(torch_engine, tmp_path, tp=2))
+    with pytest.raises(EngineError) as refused:
+        require_runnable(engine)
+    for part in ("built by TensorRT-LLM 1.2.1, and here is 1.2.0", "built for SM 9.0", "2 ranks, and here are 1 GPUs"):
+        assert part in refused.value.message
+
+
+def test_the_torch_target_asks_nothing_of_the_machine(torch_engine: Engine) -> None:
+    require_runnable(torch_engine)
 
 
 def test_engines_of_upstream_s_own_loop_are_not_loaded_here(torch_engine: Engine) -> None:

@@ -127,12 +127,16 @@ def test_another_number_of_ranks_is_refused_with_the_command(monkeypatch: pytest
         MpiLink(4)
 
 
-def test_the_guard_is_the_one_that_was_built_and_else_torch_s(tmp_path: Path) -> None:
+def test_the_guard_is_the_one_that_was_built_and_else_torch_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = UpstreamHost()
     assert host.guard(None, tmp_path) is torch_page_guard
     built = CompiledGuard(file="guard.engine", plugin="embedded", rows=8, columns=16, pages=64)
     with pytest.raises(SetupError, match=r"guard\.engine: No such file"):
         host.guard(built, tmp_path)
+    (tmp_path / "guard.engine").write_bytes(b"engine")
+    monkeypatch.delenv("ROUNDHOUSE_GUARD_PLUGIN", raising=False)
+    with pytest.raises(SetupError, match="needs its plugin, and ROUNDHOUSE_GUARD_PLUGIN names none"):
+        host.guard(built.model_copy(update={"plugin": "library"}), tmp_path)
 
 
 def test_without_a_gpu_it_says_so() -> None:
