@@ -21,6 +21,7 @@ from roundhouse.errors import BenchmarkStoppedError, ServeError
 
 from ..disk import writing
 from ..leftovers import own_folder
+from ..runtimes.tensorrt_llm.launch import launch_words
 from ..settings import EngineSettings
 from ..triton.samples import Sample
 from .driver import Measured, PointWish
@@ -56,8 +57,9 @@ class LoopDriver:
         *,
         stop: threading.Event | None = None,
     ) -> None:
-        self._command = [sys.executable, "-m", "roundhouse.serve.benchmark.loop_process"]
-        self._command += ["--engine", str(engine.folder.resolve()), "--settings", settings.model_dump_json()]
+        folder = engine.folder.resolve()
+        self._command = [*launch_words(folder, sys.executable), "-m", "roundhouse.serve.benchmark.loop_process"]
+        self._command += ["--engine", str(folder), "--settings", settings.model_dump_json()]
         self._stop = stop or threading.Event()
         self._answers = queue.SimpleQueue[Ready | Done | Broken | None]()
         self._samples: deque[Sample] = deque()

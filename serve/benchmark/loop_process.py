@@ -22,6 +22,8 @@ import msgspec
 from roundhouse.build.engine import Engine
 from roundhouse.errors import RoundhouseError
 
+from ..runtimes.tensorrt_llm.follower import run_follower
+from ..runtimes.tensorrt_llm.launch import is_follower
 from ..settings import EngineSettings
 from ..threads import prepare_threads
 from .loop_messages import Broken, Done, FromLoop, Measure, Ready, Stop, Told, ToLoop
@@ -99,6 +101,8 @@ class _LoopServer:
 def main(arguments: list[str] | None = None) -> int:
     """Run the process; returns when it broke."""
     options = _parse(arguments)
+    if is_follower(options.engine):
+        return run_follower(options.engine)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever prints
     encode = msgspec.json.Encoder().encode

@@ -22,6 +22,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.errors import RoundhouseError, UsageError
 
 from ..free_memory import free_memory_for
+from ..runtimes.tensorrt_llm.follower import run_follower
 from ..runtimes.tensorrt_llm.launch import is_follower
 from ..settings import EngineSettings, Overrides
 from ..threads import prepare_threads
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the engine process, or another rank of its engine; rank 0 returns only when it could not start."""
     options = _parse(arguments)
     if is_follower(options.engine):
-        return _follow(options.engine)
+        return run_follower(options.engine)
     _end_with_parent()
     prepare_threads()
     context = zmq.Context()
@@ -53,20 +54,6 @@ def main(arguments: list[str] | None = None) -> int:
     except RoundhouseError as error:
         sys.stderr.write(_one_line(error) + "\n")
     return _START_FAILED
-
-
-def _follow(folder: Path) -> int:
-    """Be another rank of an engine: no sockets, no scheduler. Returns when rank 0 has ended."""
-    from ..runtimes.tensorrt_llm.load import follow_engine
-
-    try:
-        engine = Engine.open(folder)
-        with engine.held():
-            follow_engine(engine)
-    except RoundhouseError as error:
-        sys.stderr.write(_one_line(error) + "\n")
-        return _START_FAILED
-    return 0
 
 
 def _load(engine: Engine, settings_json: str, inbox: _Inbox, outbox: _Outbox) -> Service:

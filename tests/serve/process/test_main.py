@@ -5,12 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from roundhouse.build.engine import Engine
 from roundhouse.serve.engine.request import Chunk, Output, Request, SamplingParams
 from roundhouse.serve.process.client import EngineProcess
-from roundhouse.serve.process.main import main
 
 MAIN = [sys.executable, "-P", "-m", "roundhouse.serve.process.main"]
 
@@ -36,20 +33,6 @@ def test_unknown_settings_are_named(tiny_engine: Engine, tmp_path: Path) -> None
     assert ended.returncode == 1
     assert ended.stderr.startswith("settings: page_tokns: ")
     assert ended.stderr.count("\n") == 1
-
-
-def test_another_rank_than_the_first_opens_no_sockets_and_tells_what_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It must not: rank 0 has them."""
-    engine, sockets = tmp_path / "engine", tmp_path / "sockets"
-    for folder in (engine, sockets):
-        folder.mkdir()
-    (engine / "engine.json").write_text('{"compiled": {"tensor_parallel": 2, "pipeline_parallel": 1}}')
-    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
-    assert main(["--engine", str(engine), "--sockets", str(sockets)]) == 1
-    assert "engine.json" in capsys.readouterr().err
-    assert list(sockets.iterdir()) == []
 
 
 def test_it_ends_when_its_parent_does(tmp_path: Path) -> None:
