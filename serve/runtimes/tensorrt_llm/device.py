@@ -17,7 +17,8 @@ __all__ = ["CudaDevice"]
 class CudaDevice:
     """A :class:`~.session.Device`.
 
-    On the default stream TensorRT waits for the whole device, so the steps have another.
+    On the default stream TensorRT waits for the whole device, so the steps have another. It becomes torch's current stream in
+    the thread that makes the device: whatever looks at a step's tensors there is in order with it.
 
     Args:
         rank: of the engine; ranks of one host take its GPUs in turn.
@@ -32,6 +33,7 @@ class CudaDevice:
         self.torch_device = torch.device("cuda", rank % torch.cuda.device_count())
         torch.cuda.set_device(self.torch_device)
         self._stream = torch.cuda.Stream(self.torch_device)  # type: ignore[no-untyped-call]  # torch leaves it so
+        torch.cuda.set_stream(self._stream)
         self.stream = int(self._stream.cuda_stream)
 
     def active(self) -> AbstractContextManager[None]:

@@ -1,6 +1,6 @@
 """The tensors of a step, by the names that TensorRT-LLM's engines have for them.
 
-Meanings are those of upstream's own in-flight batching (``runtimeBuffers.cpp``, see docs/tensorrt-llm.md): past lengths are
+Meanings are those of upstream's own in-flight batching (``runtimeBuffers.cpp``, see docs/engine-steps.md): past lengths are
 the whole cache after the step for context rows, and the cache before it for generation rows; context lengths are the tokens
 that a context row brings, and the prompt of a generation row.
 """
@@ -18,8 +18,8 @@ from .steps import CONTEXT, Step
 
 __all__ = ["StepTensors"]
 
-_DEFAULT = -1
-"""Of every performance knob."""
+_KNOBS = (1, *(-1,) * 15)
+"""Long contexts are read by several blocks at once, as upstream's runtimes have it by default; nothing else is asked for."""
 
 
 class StepTensors:
@@ -48,13 +48,12 @@ class StepTensors:
         self._device = device
         limits = geometry.build_config
         self._indirection = device.put(np.zeros((limits.max_batch_size, 1, limits.max_seq_len), dtype=np.int32))
-        knobs = torch.full((16,), _DEFAULT, dtype=torch.int64)
         self._constant = {
             "host_kv_cache_pool_pointers": pool.pointers,
             "host_kv_cache_pool_mapping": pool.mapping,
             "host_max_attention_window_sizes": torch.full((pool.layers,), limits.max_seq_len, dtype=torch.int32),
             "host_sink_token_length": torch.zeros(1, dtype=torch.int32),
-            "host_runtime_perf_knobs": knobs,
+            "host_runtime_perf_knobs": torch.tensor(_KNOBS, dtype=torch.int64),
             "host_context_progress": torch.zeros(1, dtype=torch.int64),
         }
         if workspace is not None:

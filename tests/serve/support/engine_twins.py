@@ -181,7 +181,7 @@ class SessionTwin:
 
 @dataclass
 class _Tables:
-    """What upstream's attention reads of a step: see ``gptAttentionPlugin.cpp`` in docs/tensorrt-llm.md."""
+    """What upstream's attention reads of a step: see ``gptAttentionPlugin.cpp`` in docs/engine-steps.md."""
 
     blocks: torch.Tensor
     """float32 [blocks, heads, tokens, dim]: the pool, found by its address."""

@@ -75,7 +75,7 @@ def test_a_mixed_step_is_packed_as_upstream_packs_one() -> None:
     assert [row[1][:3] for row in told["kv_cache_block_offsets"][0]] == [[45, 49, 53], [21, 25, 21], [121, 121, 121]]
     assert told["host_max_attention_window_sizes"] == [128, 128]
     assert told["host_sink_token_length"] == told["host_context_progress"] == [0]
-    assert told["host_runtime_perf_knobs"] == [-1] * 16
+    assert told["host_runtime_perf_knobs"] == [1, *[-1] * 15]
     assert not inputs["cache_indirection"].any()
 
 
