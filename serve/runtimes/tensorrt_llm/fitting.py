@@ -9,6 +9,7 @@ from roundhouse.build.compiled import COMPILED
 from roundhouse.errors import EngineError, UsageError
 
 from .geometry import EngineGeometry, read_geometry
+from .ranks import page_bytes
 
 if TYPE_CHECKING:
     from roundhouse.build.compiled import CompiledGuard
@@ -28,11 +29,19 @@ def engine_geometry(engine: Engine) -> EngineGeometry:
     """What the engine's own ``config.json`` says.
 
     Raises:
-        EngineError: nothing was compiled, or it is no engine that runs here.
+        EngineError: nothing was compiled, it is no engine that runs here, or its pages are not those of the plan.
     """
     if engine.manifest.compiled is None:
         raise EngineError(f"engine {engine.manifest.id} holds nothing that TensorRT-LLM runs", hint="Build it again.")
-    return read_geometry(engine.folder / COMPILED / "config.json")
+    geometry = read_geometry(engine.folder / COMPILED / "config.json")
+    plan = engine.manifest.plan
+    planned = plan.kv_layout.bytes_per_token * geometry.page_tokens
+    if page_bytes(geometry) != planned:  # the pool would take other bytes than memory was shared out for
+        raise EngineError(
+            f"engine {engine.manifest.id}: its KV pages take {page_bytes(geometry):,} B, and {planned:,} B by its plan",
+            hint="Build it again.",
+        )
+    return geometry
 
 
 def fit_settings(settings: EngineSettings, engine: Engine) -> EngineSettings:

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from .geometry import EngineGeometry
 
-__all__ = ["RankPart", "rank_parts"]
+__all__ = ["RankPart", "page_bytes", "rank_parts"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,11 @@ def rank_parts(geometry: EngineGeometry) -> tuple[RankPart, ...]:
         for pp in range(mapping.pp_size)
         for tp in range(mapping.tp_size)
     )
+
+
+def page_bytes(geometry: EngineGeometry) -> int:
+    """Bytes of a KV page on the rank that has most layers."""
+    return max(len(part.layers) for part in rank_parts(geometry)) * 2 * geometry.block_bytes
 
 
 def _evenly(layers: int, ranks: int) -> tuple[int, ...]:

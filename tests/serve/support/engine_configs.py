@@ -8,7 +8,9 @@ from typing import Any
 
 from roundhouse.build.compiled import COMPILED, Compiled, CompiledGuard
 from roundhouse.build.engine import CHECKPOINT, Engine
+from roundhouse.build.planner.kv_layout import layout_for
 from roundhouse.serve.runtimes.tensorrt_llm.geometry import EngineGeometry
+from roundhouse.serve.runtimes.tensorrt_llm.ranks import rank_parts
 
 
 def engine_config(
@@ -78,5 +80,10 @@ def compiled_engine(engine: Engine, folder: Path, *, guard: CompiledGuard | None
     (folder / COMPILED).mkdir()
     (folder / COMPILED / "config.json").write_text(json.dumps(engine_config(**config)))
     (folder / CHECKPOINT).symlink_to(engine.checkpoint)
-    recipe = engine.manifest.recipe.model_copy(update={"target": "tensorrt"})
-    return Engine(folder, engine.manifest.model_copy(update={"recipe": recipe, "compiled": compiled, "files": {}}))
+    manifest = engine.manifest
+    recipe = manifest.recipe.model_copy(update={"target": "tensorrt"})
+    layers = rank_parts(described)[0].layers
+    layout = layout_for(manifest.plan.shape, "float32", kv_heads=described.kv_heads, layers=layers)
+    plan = manifest.plan.model_copy(update={"kv_layout": layout})
+    changes = {"recipe": recipe, "plan": plan, "compiled": compiled, "files": {}}
+    return Engine(folder, manifest.model_copy(update=changes))

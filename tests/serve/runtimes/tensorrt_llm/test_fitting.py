@@ -97,6 +97,14 @@ def test_an_engine_without_anything_compiled_is_refused(tiny_engine: Engine, tmp
         fitted_settings(engine, settings())
 
 
+def test_pages_of_other_bytes_than_the_plan_s_are_refused(tiny_engine: Engine, tmp_path: Path) -> None:
+    engine = compiled_engine(tiny_engine, tmp_path)
+    other = engine_config(model={"quantization": {"kv_cache_quant_algo": "FP8"}})
+    (tmp_path / "compiled" / "config.json").write_text(json.dumps(other))
+    with pytest.raises(EngineError, match=r"its KV pages take 2,048 B, and 8,192 B by its plan"):
+        fitted_settings(engine, settings())
+
+
 def test_the_torch_target_takes_settings_as_they_are(tiny_engine: Engine) -> None:
     how = settings(precision="reference", guard="tags+content")
     assert fitted_settings(tiny_engine, how) is how
