@@ -19,8 +19,9 @@ from ..free_memory import free_memory_for
 from ..history import read_header, state_of
 from ..measurement.about import Subject
 from ..measurement.endpoints import api_key, base_url, is_here, model_at, port_of
-from ..measurement.engines import require_target, subject_of
+from ..measurement.engines import subject_of
 from ..measurement.processes import Family, families_at
+from ..runtimes import require_runnable
 from ..settings import EngineSettings
 from .records import EvaluationHeader
 from .scorer import Scorer
@@ -89,7 +90,7 @@ def prepare_base(home: Home, wish: EvaluationWish) -> PreparedSubject | StoredBa
 
 
 def _engine(engine: Engine, wish: EvaluationWish) -> PreparedSubject:
-    require_target(engine)
+    require_runnable(engine)
     # The base is gone before the subject is loaded: each may take what memory there is.
     settings = EngineSettings.for_engine(engine, wish.overrides, free_memory=free_memory_for(engine))
 

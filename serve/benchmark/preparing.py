@@ -12,8 +12,7 @@ from roundhouse.errors import UsageError
 
 from ..free_memory import free_memory_for
 from ..measurement.endpoints import api_key, base_url, metrics_url, model_at, require_metrics
-from ..measurement.engines import require_target
-from ..runtimes import fitted_settings
+from ..runtimes import fitted_settings, require_runnable
 from ..settings import EngineSettings
 from .fitting import require_fit
 from .subjects import PreparedSubject
@@ -45,7 +44,7 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
             continue
         if engine is None:
             raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
-        require_target(engine)
+        require_runnable(engine)
         free = free_memory_for(engine) - taken
         settings = fitted_settings(engine, EngineSettings.for_engine(engine, wish.overrides, free_memory=free))
         require_fit(engine, settings, wish)

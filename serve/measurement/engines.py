@@ -5,12 +5,11 @@ from __future__ import annotations
 from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
-from roundhouse.errors import UsageError
 
 from ..settings import EngineSettings
 from .about import Subject
 
-__all__ = ["lasting_name", "require_target", "subject_of"]
+__all__ = ["lasting_name", "subject_of"]
 
 
 def lasting_name(home: Home, engine: Engine) -> str:
@@ -20,18 +19,6 @@ def lasting_name(home: Home, engine: Engine) -> str:
     """
     folder = engine.folder.resolve()
     return engine.manifest.id if folder == EngineStore(home).path(engine.manifest.id).resolve() else str(folder)
-
-
-def require_target(engine: Engine) -> None:
-    """Raise when our loop does not run an engine.
-
-    Raises:
-        UsageError: it is for another target.
-    """
-    target = engine.manifest.recipe.target
-    if target == "trtllm-pytorch":
-        message = f"engine {engine.manifest.id} is for the {target} target, whose own loop runs it"
-        raise UsageError(message, hint="Serve it with what runs it, and give that server's URL instead.")
 
 
 def subject_of(engine: Engine, settings: EngineSettings | None, *, url: str | None = None) -> Subject:

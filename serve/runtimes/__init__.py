@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from roundhouse.errors import ServeError
+from roundhouse.errors import UsageError
 
 from ..engine.runtime import Runtime
 
@@ -60,13 +60,21 @@ def fitted_settings(engine: Engine, settings: EngineSettings) -> EngineSettings:
 
 
 def require_runnable(engine: Engine) -> None:
-    """See that a compiled engine runs on this machine, before anything is started for it.
+    """See that our loop runs an engine on this machine, before anything is started for it.
 
     Raises:
+        UsageError: its target has a loop of its own.
         EngineError: a part of it is missing, or it was compiled for other software or another GPU.
         SetupError: this machine lacks what runs it.
     """
-    if engine.manifest.recipe.target == "tensorrt":
+    target = engine.manifest.recipe.target
+    if target == "trtllm-pytorch":
+        raise UsageError(
+            f"engine {engine.manifest.id} is for the {target} target, whose own loop runs it",
+            hint="`roundhouse export` writes what Triton's llmapi model or trtllm-serve takes; where an engine is asked for, "
+            "give that server's URL.",
+        )
+    if target == "tensorrt":
         from .tensorrt_llm.load import require_runnable as require
 
         require(engine)
@@ -80,22 +88,18 @@ def create_runtime(engine: Engine, settings: EngineSettings) -> EngineRuntime:
         settings: how to run it, fitted to the engine.
 
     Raises:
-        ServeError: our loop does not run the engine's target, or the engine could not be loaded.
+        UsageError: as :func:`require_runnable`.
+        ServeError: the engine could not be loaded.
         ModelError: the checkpoint cannot be read.
         EngineError: what was compiled is missing or damaged.
         SetupError: the settings ask for native kernels, or the target for software and GPUs, that are not here.
     """
-    target = engine.manifest.recipe.target
-    if target == "torch":
+    require_runnable(engine)
+    if engine.manifest.recipe.target == "torch":
         return _torch_runtime(engine, settings)
-    if target == "tensorrt":
-        from .tensorrt_llm.load import load_runtime
+    from .tensorrt_llm.load import load_runtime
 
-        return load_runtime(engine, settings.kv.pages)
-    raise ServeError(
-        f"engine {engine.manifest.id} is for the {target} target, whose own loop runs it",
-        hint="Serve it with Triton's llmapi model or trtllm-serve, and give that server's URL where one is asked for.",
-    )
+    return load_runtime(engine, settings.kv.pages)
 
 
 def create_check(runtime: EngineRuntime, settings: EngineSettings) -> Integrity:
@@ -114,7 +118,7 @@ def create_loop(engine: Engine, settings: EngineSettings, *, stages: Stages | No
         stages: hears of the stages of every step, down to attention and linears; for profiles, as it costs time.
 
     Raises:
-        UsageError: as :func:`fitted_settings`.
+        UsageError: as :func:`fitted_settings` and :func:`require_runnable`.
         ServeError: as :func:`create_runtime`.
         EngineError: as :func:`create_runtime`.
         ModelError: the checkpoint or the tokenizer cannot be read.

@@ -42,7 +42,9 @@ def is_follower(engine: Path, environment: Mapping[str, str] = os.environ) -> bo
 def _ranks(engine: Path) -> int:
     """As the manifest says; it is read as plain JSON, for Triton's stub asks as well."""
     try:
-        compiled = json.loads((engine / _MANIFEST).read_text(encoding="utf-8"))["compiled"]
-        return int(compiled["tensor_parallel"]) * int(compiled["pipeline_parallel"])
+        manifest = json.loads((engine / _MANIFEST).read_text(encoding="utf-8"))
+        compiled = manifest["compiled"]
+        ranks = int(compiled["tensor_parallel"]) * int(compiled["pipeline_parallel"])
+        return ranks if manifest["recipe"]["target"] == "tensorrt" else 1
     except (OSError, ValueError, KeyError, TypeError):
         return 1

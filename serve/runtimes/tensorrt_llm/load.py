@@ -60,7 +60,7 @@ class Host(Protocol):
 
 
 def load_runtime(engine: Engine, pages: int, host: Host | None = None) -> TensorRtRuntime:
-    """Load rank 0, and let the others load.
+    """Load rank 0 of an engine that :func:`require_runnable` has seen, and let the others load.
 
     Args:
         engine: of the target ``tensorrt``.
@@ -72,8 +72,7 @@ def load_runtime(engine: Engine, pages: int, host: Host | None = None) -> Tensor
         SetupError: TensorRT-LLM, MPI or a GPU is missing here.
         ServeError: TensorRT does not take the engine, pages do not fit, or another number of ranks was started.
     """
-    host = host or _this_host()
-    geometry = require_runnable(engine, host)
+    host, geometry = host or _this_host(), engine_geometry(engine)
     link: Link = NoLink() if geometry.world_size == 1 else host.link(geometry.world_size)
     begin(link, pages)
     return TensorRtRuntime(geometry, _load_rank(engine, geometry, link, host, pages), link)

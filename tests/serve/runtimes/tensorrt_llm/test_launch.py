@@ -12,9 +12,13 @@ from roundhouse.serve.process.client import EngineProcess
 from roundhouse.serve.runtimes.tensorrt_llm.launch import is_follower, launch_words
 
 
+def manifest_of(tensor: int, pipeline: int, *, target: str = "tensorrt") -> dict[str, Any]:
+    return {"recipe": {"target": target}, "compiled": {"tensor_parallel": tensor, "pipeline_parallel": pipeline}}
+
+
 @pytest.mark.parametrize(
     "manifest",
-    [{}, {"compiled": None}, {"compiled": {"tensor_parallel": 1, "pipeline_parallel": 1}}, {"compiled": {}}, [], "{"],
+    [{}, {"compiled": None}, {"compiled": {}}, [], "{", manifest_of(1, 1), manifest_of(8, 1, target="trtllm-pytorch")],
 )
 def test_one_rank_is_a_plain_process(tmp_path: Path, manifest: Any) -> None:
     (tmp_path / "engine.json").write_text(manifest if isinstance(manifest, str) else json.dumps(manifest))
@@ -26,12 +30,12 @@ def test_a_folder_that_is_no_engine_is_told_by_the_process_itself(tmp_path: Path
 
 
 def test_several_ranks_are_started_together_and_end_together(tmp_path: Path) -> None:
-    (tmp_path / "engine.json").write_text(json.dumps({"compiled": {"tensor_parallel": 4, "pipeline_parallel": 2}}))
+    (tmp_path / "engine.json").write_text(json.dumps(manifest_of(4, 2)))
     assert launch_words(tmp_path, "py") == ["mpirun", "--allow-run-as-root", "-n", "8", "py", "-P", "-m", "mpi4py"]
 
 
 def test_the_owner_of_the_process_starts_it_like_that(tmp_path: Path) -> None:
-    (tmp_path / "engine.json").write_text(json.dumps({"compiled": {"tensor_parallel": 2, "pipeline_parallel": 1}}))
+    (tmp_path / "engine.json").write_text(json.dumps(manifest_of(2, 1)))
     command = EngineProcess(tmp_path, python="py")._starter._command
     assert command[:10] == [*launch_words(tmp_path, "py"), "-m", "roundhouse.serve.process.main"]
 
@@ -49,7 +53,7 @@ def test_the_owner_of_the_process_starts_it_like_that(tmp_path: Path) -> None:
 def test_a_process_knows_whether_it_follows_by_what_mpi_tells_it(
     tmp_path: Path, environment: dict[str, str], follows: bool
 ) -> None:
-    (tmp_path / "engine.json").write_text(json.dumps({"compiled": {"tensor_parallel": 4, "pipeline_parallel": 1}}))
+    (tmp_path / "engine.json").write_text(json.dumps(manifest_of(4, 1)))
     assert is_follower(tmp_path, environment) is follows
     (tmp_path / "engine.json").write_text("{}")
     assert not is_follower(tmp_path, environment)

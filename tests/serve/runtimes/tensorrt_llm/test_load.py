@@ -14,7 +14,7 @@ from engine_configs import compiled_engine
 from engine_twins import DeviceTwin, LinkTwin, Meeting, SessionTwin, WorkspaceTwin, float32_model
 
 from roundhouse.build.engine import Engine
-from roundhouse.errors import EngineError, ServeError, SetupError
+from roundhouse.errors import EngineError, SetupError, UsageError
 from roundhouse.plugins.torch_guard import torch_page_guard
 from roundhouse.serve.drill.drill import cases_of, run_drill
 from roundhouse.serve.drill.engine_ground import engine_grounds
@@ -162,7 +162,7 @@ def test_the_torch_target_asks_nothing_of_the_machine(torch_engine: Engine) -> N
 def test_engines_of_upstream_s_own_loop_are_not_loaded_here(torch_engine: Engine) -> None:
     recipe = torch_engine.manifest.recipe.model_copy(update={"target": "trtllm-pytorch"})
     engine = Engine(torch_engine.folder, torch_engine.manifest.model_copy(update={"recipe": recipe}))
-    with pytest.raises(ServeError, match="for the trtllm-pytorch target, whose own loop runs it") as refused:
+    with pytest.raises(UsageError, match="for the trtllm-pytorch target, whose own loop runs it") as refused:
         create_runtime(engine, settings())
     assert "trtllm-serve" in str(refused.value.hint)
 
