@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from roundhouse.build.trtllm.upstream import upstream
 from roundhouse.errors import ServeError
 from roundhouse.plugins.native_guard import FirstBad
 
@@ -59,6 +60,7 @@ class RankEngine:
         guard: FirstBad,
         workspace: Workspace | None = None,
     ) -> None:
+        _require_known(session)
         self.part = part
         self.pool = KvPool(geometry, part, pages=pages, device=device)
         self._vocab = geometry.pretrained_config.vocab_size
@@ -98,13 +100,13 @@ class RankEngine:
             float32 [R, V] on the ranks that give logits.
 
         Raises:
-            ServeError: the engine takes no such step, or has tensors that are not known here.
+            ServeError: the engine takes no such step.
         """
         step = prepared.step
         tensors = self._tensors.inputs(step, prepared.page_table)
         outputs = self._tensors.outputs(step)
-        inputs = _wanted(self._session.inputs, tensors, "takes")
-        self._session.run(inputs, _wanted(self._session.outputs, outputs, "gives"), self._device.stream)
+        inputs = {name: tensors[name] for name in self._session.inputs}
+        self._session.run(inputs, {name: outputs[name] for name in self._session.outputs}, self._device.stream)
         if not self.part.is_last:
             self._device.wait()
             return None
@@ -157,11 +159,12 @@ def _checked(prepared: PreparedStep | None, verdict: Int32Array | None, number: 
     return prepared
 
 
-def _wanted(names: frozenset[str], tensors: dict[str, torch.Tensor], verb: str) -> dict[str, torch.Tensor]:
-    """Those tensors that an engine has: which inputs its network uses differs from model to model."""
-    if unknown := sorted(names - tensors.keys()):
+def _require_known(session: Session) -> None:
+    """Steps have every tensor that is recorded of upstream's engines; which of them a network uses differs."""
+    record = upstream().engine_inputs
+    unknown = sorted((session.inputs - record.inputs.keys()) | (session.outputs - record.outputs.keys()))
+    if unknown:
         raise ServeError(
-            f"the engine {verb} tensors that this version does not know: {', '.join(unknown)}",
+            f"the engine has tensors that this version does not know: {', '.join(unknown)}",
             hint="Build it again without the target_options that add them.",
         )
-    return {name: tensors[name] for name in names}

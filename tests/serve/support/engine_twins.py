@@ -265,17 +265,24 @@ class World:
         model: what all sessions compute with.
         pages: of each rank's pool.
         guards: by rank, what compares tags; torch's operations where none is named.
+        extra_inputs: of every session.
     """
 
     def __init__(
-        self, geometry: EngineGeometry, model: Any, *, pages: int, guards: Mapping[int, FirstBad] | None = None
+        self,
+        geometry: EngineGeometry,
+        model: Any,
+        *,
+        pages: int,
+        guards: Mapping[int, FirstBad] | None = None,
+        extra_inputs: frozenset[str] = frozenset(),
     ) -> None:
         self.geometry = geometry
         self.errors: list[BaseException] = []
         parts = rank_parts(geometry)
         self._sums, self._talk = Meeting(len(parts)), Meeting(len(parts))
         self._guards = guards or {}
-        self.sessions = [SessionTwin(geometry, part, model, pages, self._sums) for part in parts]
+        self.sessions = [SessionTwin(geometry, part, model, pages, self._sums, extra_inputs) for part in parts]
         mail: Mail = defaultdict(queue.Queue)
         self.links = [LinkTwin(self._talk, mail, part.rank) for part in parts]
         self.engines: dict[int, RankEngine] = {}
