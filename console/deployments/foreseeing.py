@@ -57,6 +57,8 @@ def foresee(manifest: dict[str, Any], overrides: Overrides, memory: Hardware | N
     except ValidationError:
         warning = "This engine was made by another version: what it needs cannot be said before it starts."
         return Foreseen(settings=None, weight_bytes=0, memory=memory, warning=warning)
+    if engine.manifest.compiled is not None:
+        memory = None  # it takes that of its GPUs, which workers do not tell
     weights = engine.manifest.plan.weight_bytes_per_gpu
     whole = memory.total_memory if memory is not None else engine.manifest.plan.weight_bytes_per_gpu + 2**60
     try:
