@@ -23,13 +23,13 @@ from roundhouse.plugins.torch_guard import torch_page_guard
 from roundhouse.serve.engine.batch import make_batch
 from roundhouse.serve.engine.integrity import create_integrity
 from roundhouse.serve.engine.loop import EngineLoop
+from roundhouse.serve.engine.request import Output
 from roundhouse.serve.runtimes.tensorrt_llm.link import Begin, Check, End, Forward, NoLink, Prepare
 from roundhouse.serve.runtimes.tensorrt_llm.rank import follow
 from roundhouse.serve.runtimes.tensorrt_llm.steps import make_step
 from roundhouse.serve.runtimes.tensorrt_llm.verdict import worst
 from roundhouse.serve.settings import EngineSettings
 
-WORLDS = [(1, 1), (2, 1), (2, 2)]
 _BUILT = {"max_num_tokens": 128}
 
 
@@ -57,14 +57,19 @@ def loop_of(world: World, tokenizer: Any, how: EngineSettings) -> EngineLoop:
     return EngineLoop(world.runtime, how, tokenizer, vocab=512, integrity=integrity)
 
 
-@pytest.mark.parametrize(("tp", "pp"), WORLDS)
+@pytest.fixture(scope="module")
+def expected(model: Any, tokenizer: Any) -> dict[str, list[Output]]:
+    """What everybody gets where nothing is wrong, of one rank."""
+    world = World(geometry(build=_BUILT), model, pages=64)
+    return serve_with_newcomer(loop_of(world, tokenizer, settings(max_num_tokens=128)), lambda: None)
+
+
+@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 2)])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_books_ends_its_victim_and_changes_no_neighbour(
-    worlds: Any, tokenizer: Any, fault: str, tp: int, pp: int
+    worlds: Any, tokenizer: Any, expected: dict[str, list[Output]], fault: str, tp: int, pp: int
 ) -> None:
-    how = settings(max_num_tokens=128)
-    expected = serve_with_newcomer(loop_of(worlds(tp, pp), tokenizer, how), lambda: None)
-    loop = loop_of(worlds(tp, pp), tokenizer, how)
+    loop = loop_of(worlds(tp, pp), tokenizer, settings(max_num_tokens=128))
     outputs = serve_with_newcomer(loop, lambda: FAULTS[fault](loop, 1))
     victim = outputs.pop("victim")
     assert failure(victim).code == "page_tag_mismatch"
@@ -73,7 +78,9 @@ def test_a_fault_in_the_books_ends_its_victim_and_changes_no_neighbour(
 
 
 @pytest.mark.parametrize("rank", [1, 3])
-def test_what_one_rank_finds_wrong_runs_on_none(worlds: Any, tokenizer: Any, rank: int) -> None:
+def test_what_one_rank_finds_wrong_runs_on_none(
+    worlds: Any, tokenizer: Any, expected: dict[str, list[Output]], rank: int
+) -> None:
     """A table that was damaged on its way to one GPU: that rank sees it, and every rank leaves the row out."""
     damages = iter([False, False, True])
 
@@ -82,10 +89,8 @@ def test_what_one_rank_finds_wrong_runs_on_none(worlds: Any, tokenizer: Any, ran
             page_table[1, 0] = page_table[0, 0]  # the victim's first page, as its neighbour's
         return torch_page_guard(page_table, *others)
 
-    how = settings(max_num_tokens=128)
-    expected = serve_with_newcomer(loop_of(worlds(2, 2), tokenizer, how), lambda: None)
     world = worlds(2, 2, guards={rank: guard})
-    outputs = serve_with_newcomer(loop_of(world, tokenizer, how), lambda: None)
+    outputs = serve_with_newcomer(loop_of(world, tokenizer, settings(max_num_tokens=128)), lambda: None)
     failed = [name for name, told in outputs.items() if told != expected[name]]
     assert len(failed) == 1
     assert failure(outputs[failed[0]]).code == "page_tag_mismatch"
@@ -108,10 +113,11 @@ def test_the_check_comes_before_the_model_in_every_step(worlds: Any, tokenizer: 
 
 
 @pytest.mark.parametrize("guard", ["off", "tags", "tags+content"])
-def test_every_level_of_the_guard_gives_the_same_tokens(worlds: Any, tokenizer: Any, guard: Any) -> None:
-    expected = serve_with_newcomer(loop_of(worlds(), tokenizer, settings(guard="tags")), lambda: None)
+def test_every_level_of_the_guard_gives_the_same_tokens(
+    worlds: Any, tokenizer: Any, expected: dict[str, list[Output]], guard: Any
+) -> None:
     world = worlds()
-    assert serve_with_newcomer(loop_of(world, tokenizer, settings(guard=guard)), lambda: None) == expected
+    assert serve_with_newcomer(loop_of(world, tokenizer, settings(guard=guard, max_num_tokens=128)), lambda: None) == expected
     checked = any(isinstance(command, Check) for command in world.links[0].heard)
     assert checked is (guard != "off")
 
