@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
-from ..engine.runtime import PreparedBatch
+from ..engine.runtime import EngineRuntime, PreparedBatch
 from ..free_memory import free_memory_for
 from ..settings import EngineSettings, Overrides
 from .episode import Ground
@@ -19,8 +19,6 @@ from .pages import BoolArray
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
-
-    from ..runtimes import EngineRuntime
 
 __all__ = ["EnginePages", "engine_grounds"]
 

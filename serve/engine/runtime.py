@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,11 @@ from .batch import StepBatch
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["PreparedBatch", "Runtime"]
+    from roundhouse.plugins.guard import PageGuard
+
+    from .stages import Stages
+
+__all__ = ["EngineRuntime", "PreparedBatch", "Runtime"]
 
 
 @dataclass(frozen=True)
@@ -56,5 +60,27 @@ class Runtime(Protocol[Prepared]):
         ...
 
     def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:
-        """uint8 [page_bytes]: what a page holds now, all its fields and layers; not a copy."""
+        """uint8 [page_bytes]: what a page holds now, all its fields and layers. A copy where pages lie on a GPU."""
+        ...
+
+
+class EngineRuntime(Runtime[Any], Protocol):
+    """A loaded engine, and what belongs to where its pages lie."""
+
+    page_guard: PageGuard
+    """Compares tags there."""
+    page_tokens: int
+    row_bytes: int
+    """A page is ``uint8 [anything, page_tokens, row_bytes]``: rows of one token after those of another."""
+
+    def write_page(self, page: int, content: npt.NDArray[np.uint8]) -> None:
+        """Overwrite a page, uint8 [page_bytes]: for drills."""
+        ...
+
+    def clear_pages(self) -> None:
+        """Zero every page: for drills."""
+        ...
+
+    def name_stages(self, stages: Stages) -> None:
+        """Let ``stages`` hear what forward is made of, where that can be told. For profiles only: it makes steps slower."""
         ...

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from roundhouse.errors import UsageError
 
-from ..engine.runtime import Runtime
-
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from roundhouse.build.engine import Engine
-    from roundhouse.plugins.guard import PageGuard
 
     from ..engine.integrity import Integrity
     from ..engine.loop import EngineLoop
+    from ..engine.runtime import EngineRuntime
     from ..engine.stages import Stages
     from ..settings import EngineSettings
 
-__all__ = ["EngineRuntime", "create_check", "create_loop", "create_runtime", "fitted_settings", "require_runnable"]
-
-
-class EngineRuntime(Runtime[Any], Protocol):
-    """A loaded engine, and what belongs to where its pages lie."""
-
-    page_guard: PageGuard
-    """Compares tags there."""
-    page_tokens: int
-    row_bytes: int
-    """A page is ``uint8 [anything, page_tokens, row_bytes]``: rows of one token after those of another."""
-
-    def write_page(self, page: int, content: npt.NDArray[np.uint8]) -> None:
-        """Overwrite a page, uint8 [page_bytes]: for drills."""
-        ...
-
-    def clear_pages(self) -> None:
-        """Zero every page: for drills."""
-        ...
-
-    def name_stages(self, stages: Stages) -> None:
-        """Let ``stages`` hear what forward is made of, where that can be told. For profiles only: it makes steps slower."""
-        ...
+__all__ = ["create_check", "create_loop", "create_runtime", "fitted_settings", "require_runnable"]
 
 
 def fitted_settings(engine: Engine, settings: EngineSettings) -> EngineSettings:
