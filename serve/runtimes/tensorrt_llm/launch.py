@@ -25,7 +25,10 @@ def launch_words(engine: Path, python: str) -> list[str]:
         python: the interpreter.
     """
     ranks, plain = _ranks(engine), [python, "-P"]
-    return plain if ranks == 1 else ["mpirun", "--allow-run-as-root", "-n", str(ranks), *plain, "-m", "mpi4py"]
+    if ranks == 1:
+        return plain
+    # Open MPI binds a rank to a core, and all threads of its scheduler, its sockets and CUDA's would share that one.
+    return ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", str(ranks), *plain, "-m", "mpi4py"]
 
 
 def is_follower(engine: Path, environment: Mapping[str, str] = os.environ) -> bool:

@@ -62,5 +62,5 @@ def test_another_rank_follows_and_does_nothing_else(
 def test_a_bare_loop_of_several_ranks_is_started_like_a_served_one(engine: Engine) -> None:
     settings = EngineSettings.for_engine(engine, Overrides(), free_memory=1 << 30)
     command = LoopDriver(engine, settings)._command
-    assert command[:6] == ["mpirun", "--allow-run-as-root", "-n", "2", sys.executable, "-P"]
+    assert command[:8] == ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "2", sys.executable, "-P"]
     assert (engine.folder / MANIFEST).is_file()

@@ -29,15 +29,16 @@ def test_a_folder_that_is_no_engine_is_told_by_the_process_itself(tmp_path: Path
     assert launch_words(tmp_path / "missing", "python3") == ["python3", "-P"]
 
 
-def test_several_ranks_are_started_together_and_end_together(tmp_path: Path) -> None:
+def test_several_ranks_are_started_together_and_end_together_and_use_all_cores(tmp_path: Path) -> None:
     (tmp_path / "engine.json").write_text(json.dumps(manifest_of(4, 2)))
-    assert launch_words(tmp_path, "py") == ["mpirun", "--allow-run-as-root", "-n", "8", "py", "-P", "-m", "mpi4py"]
+    mpirun = ["mpirun", "--allow-run-as-root", "--bind-to", "none", "-n", "8"]
+    assert launch_words(tmp_path, "py") == [*mpirun, "py", "-P", "-m", "mpi4py"]
 
 
 def test_the_owner_of_the_process_starts_it_like_that(tmp_path: Path) -> None:
     (tmp_path / "engine.json").write_text(json.dumps(manifest_of(2, 1)))
     command = EngineProcess(tmp_path, python="py")._starter._command
-    assert command[:10] == [*launch_words(tmp_path, "py"), "-m", "roundhouse.serve.process.main"]
+    assert command[:12] == [*launch_words(tmp_path, "py"), "-m", "roundhouse.serve.process.main"]
 
 
 @pytest.mark.parametrize(
