@@ -29,7 +29,7 @@ class UpstreamSession:
 
     Raises:
         SetupError: TensorRT-LLM cannot be imported.
-        ServeError: TensorRT does not take the engine.
+        ServeError: TensorRT does not take the engine, or the GPU has no room for what it computes with.
     """
 
     def __init__(self, engine: bytes) -> None:
@@ -39,6 +39,9 @@ class UpstreamSession:
         except (AttributeError, RuntimeError) as error:  # an engine that cannot be read is None upstream, and None is asked on
             hint = f"{_REFUSED} An engine runs on the TensorRT-LLM and the kind of GPU that it was built with."
             raise ServeError(f"TensorRT does not take the engine: {error}", hint=hint) from None
+        except AssertionError as error:  # upstream's word for a context that it did not get: its memory is taken then
+            hint = f"{_REFUSED} Most likely the GPU is full: free memory on it, or build the engine with a lower max_num_tokens."
+            raise ServeError(f"TensorRT cannot begin to run the engine: {error}", hint=hint) from None
         loaded = self._session.engine
         names = [loaded.get_tensor_name(index) for index in range(loaded.num_io_tensors)]
         self.inputs = frozenset(name for name in names if loaded.get_tensor_mode(name).name == "INPUT")

@@ -37,6 +37,7 @@ class Session:
 
     @staticmethod
     def from_serialized_engine(engine: bytes) -> Session:
+        assert not engine.endswith(b"large"), "Failed to create an execution context!"
         if not engine.startswith(b"in:"):
             raise AttributeError("'NoneType' object has no attribute 'create_execution_context'")
         return Session(LoadedTwin(engine))

@@ -84,6 +84,13 @@ def test_bytes_that_are_no_engine_of_this_tensorrt_are_refused(monkeypatch: pyte
     assert "the kind of GPU that it was built with" in str(refused.value.hint)
 
 
+def test_a_gpu_without_room_for_the_engine_s_context_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    upstream_twin.install(monkeypatch)
+    with pytest.raises(ServeError, match="cannot begin to run the engine: Failed to create an execution context!") as refused:
+        UpstreamSession(ENGINE + b",large")
+    assert "free memory on it" in str(refused.value.hint)
+
+
 def test_without_tensorrt_llm_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorrt_llm", None)
     with pytest.raises(SetupError, match="TensorRT-LLM cannot be imported"):
