@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from roundhouse.build.engine import Engine
 from roundhouse.errors import UsageError
 
+from .runtimes import fitted_settings
 from .settings import EngineSettings, Overrides
 from .triton.repository import model_name, require_model_name
 
@@ -39,13 +40,14 @@ def place_engines(
 
     Raises:
         UsageError: one cannot run like this, all of them do not fit, two have the same name, or a name is none for Triton.
+        EngineError: what was compiled of one cannot be read.
     """
     placed: list[PlacedEngine] = []
     for engine, name in zip(engines, names or [model_name(engine) for engine in engines], strict=True):
         require_model_name(name)
         if any(name == other.name for other in placed):
             raise UsageError(f"two engines would be served as {name}", hint="Give one of them another name in its recipe.")
-        settings = EngineSettings.for_engine(engine, overrides, free_memory=free_memory)
+        settings = fitted_settings(engine, EngineSettings.for_engine(engine, overrides, free_memory=free_memory))
         free_memory -= engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
         own = overrides if len(engines) == 1 else _with_kv_bytes(overrides, settings.kv.bytes)
         placed.append(PlacedEngine(engine, name, own))

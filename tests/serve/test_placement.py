@@ -1,10 +1,15 @@
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from engine_configs import compiled_engine
+
+from roundhouse.build.compiled import CompiledGuard
 from roundhouse.build.engine import Engine
 from roundhouse.errors import UsageError
 from roundhouse.serve.placement import place_engines
+from roundhouse.serve.runtimes import fitted_settings
 from roundhouse.serve.settings import EngineSettings, Overrides
 
 ROOM = 10 * 2**30
@@ -32,6 +37,16 @@ def test_several_are_told_their_pools_from_what_the_ones_before_leave(tiny_engin
     assert rest.kv.bytes < alone.kv.bytes
     started = EngineSettings.for_engine(tiny_engine, first.overrides, free_memory=ROOM)
     assert started.kv.pages == alone.kv.pages
+
+
+def test_a_pool_is_told_as_the_engine_can_have_it(tiny_engine: Engine, tmp_path: Path) -> None:
+    """What free memory decided is more than its page check counts: told as a size, it would be refused."""
+    guard = CompiledGuard(file="guard.engine", plugin="embedded", rows=8, columns=16, pages=60)
+    engine = named(compiled_engine(tiny_engine, tmp_path, guard=guard), "compiled")
+    limits = Overrides(max_batch_size=8, max_seq_len=128, max_num_tokens=64, page_tokens=8, memory_fraction=0.5)
+    placed, _ = place_engines([engine, named(tiny_engine, "other")], limits, free_memory=ROOM)
+    started = EngineSettings.for_engine(engine, placed.overrides, free_memory=ROOM)
+    assert fitted_settings(engine, started).kv.pages == 60
 
 
 def test_what_does_not_fit_beside_the_others_is_refused(tiny_engine: Engine) -> None:

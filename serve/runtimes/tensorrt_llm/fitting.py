@@ -23,6 +23,7 @@ __all__ = ["engine_geometry", "fit_settings"]
 _log = logging.getLogger(__name__)
 
 _REBUILD = "Build the engine again with other limits."
+_GIVEN_SIZES = ("kv_cache_bytes", "kv_cache_tokens")
 
 
 def engine_geometry(engine: Engine) -> EngineGeometry:
@@ -46,7 +47,8 @@ def engine_geometry(engine: Engine) -> EngineGeometry:
 
 def fit_settings(settings: EngineSettings, engine: Engine) -> EngineSettings:
     """Settings with what an engine decides: whether prompts may be cut and found again, how long requests get, and
-    the most pages that its page check counts.
+    the most pages that its page check counts. A larger pool that somebody gave the size of is refused; one that free memory
+    decided becomes that of the page check.
 
     Raises:
         UsageError: a limit is above what the engine was built for, or a setting belongs to another target.
@@ -57,9 +59,17 @@ def fit_settings(settings: EngineSettings, engine: Engine) -> EngineSettings:
     problems = [*_above_limits(settings, geometry), *_other_targets(settings, geometry)]
     if guard is not None:
         problems += _beyond_the_guard(settings, guard)
-        settings = settings.model_copy(update={"kv": _at_most(settings.kv, guard.pages)})
     if problems:
         raise UsageError(f"engine {engine.manifest.id} cannot run like this: {'; '.join(problems)}", hint=_REBUILD)
+    if guard is not None and settings.kv.pages > guard.pages:
+        _log.warning(
+            "engine %s: %s leaves room for %s KV pages; the pool has the %s that its page check counts",
+            engine.manifest.id,
+            settings.kv.binding_limit,
+            f"{settings.kv.pages:,}",
+            f"{guard.pages:,}",
+        )
+        settings = settings.model_copy(update={"kv": _shortened(settings.kv, guard.pages)})
     longest = min(settings.max_seq_len, geometry.build_config.max_input_len)
     if geometry.takes_chunks:
         return settings.model_copy(update={"max_seq_len": longest})
@@ -108,13 +118,13 @@ def _beyond_the_guard(settings: EngineSettings, guard: CompiledGuard) -> list[st
         "max_batch_size": (settings.max_batch_size, guard.rows),
         "pages of a request": (-(-settings.max_seq_len // settings.page_tokens), guard.columns),
     }
+    if (key := settings.kv.binding_limit) in _GIVEN_SIZES:
+        needed[f"pages by {key}"] = (settings.kv.pages, guard.pages)
     return [f"{what} {want:,} is above the {most:,} of its page check" for what, (want, most) in needed.items() if want > most]
 
 
-def _at_most(kv: KvBudget, pages: int) -> KvBudget:
+def _shortened(kv: KvBudget, pages: int) -> KvBudget:
     """A pool that the page check's tables hold: memory may have room for more than was foreseen when it was built."""
-    if kv.pages <= pages:
-        return kv
     changes = {
         "pages": pages,
         "group_pages": (pages,),

@@ -73,13 +73,29 @@ def test_what_the_engine_was_not_built_for_is_refused(
     assert refused.value.message.startswith(f"engine {tiny_engine.manifest.id} cannot run like this: ")
 
 
-def test_the_pool_has_no_more_pages_than_the_page_check_counts(tiny_engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", ["memory_fraction", "half of free memory", "max_batch_size x max_seq_len"])
+def test_the_pool_has_no_more_pages_than_the_page_check_counts(
+    tiny_engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: str
+) -> None:
     """More memory may be free than was foreseen when it was built: that is no mistake of anybody's."""
     how = settings()
-    how = changed(how, kv=how.kv.model_copy(update={"bytes": 64 * 100}))
-    kv = fitted(tiny_engine, tmp_path, how, guard=GUARD.model_copy(update={"pages": 60})).kv
+    how = changed(how, kv=how.kv.model_copy(update={"bytes": 64 * 100, "binding_limit": limit}))
+    engine = compiled_engine(tiny_engine, tmp_path, guard=GUARD.model_copy(update={"pages": 60}))
+    with caplog.at_level(logging.WARNING):
+        less = fitted_settings(engine, how)
+    kv = less.kv
     assert (kv.pages, kv.group_pages, kv.tokens, kv.bytes) == (60, (60,), 480, 6000)
     assert kv.binding_limit == "the page check that was built with the engine"
+    assert f"{limit} leaves room for 64 KV pages; the pool has the 60 that its page check counts" in caplog.text
+    assert fitted_settings(engine, less) == less
+
+
+@pytest.mark.parametrize("key", ["kv_cache_bytes", "kv_cache_tokens"])
+def test_a_pool_that_somebody_gave_the_size_of_is_not_made_smaller(tiny_engine: Engine, tmp_path: Path, key: str) -> None:
+    how = settings()
+    how = changed(how, kv=how.kv.model_copy(update={"binding_limit": key}))
+    with pytest.raises(UsageError, match=f"pages by {key} 64 is above the 60 of its page check"):
+        fitted(tiny_engine, tmp_path, how, guard=GUARD.model_copy(update={"pages": 60}))
 
 
 def test_the_page_check_s_limits_do_not_matter_where_it_is_off(tiny_engine: Engine, tmp_path: Path) -> None:
