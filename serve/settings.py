@@ -10,6 +10,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.planner.kv_budget import KvBudget, kv_budget
 from roundhouse.build.planner.kv_layout import layout_for
 from roundhouse.build.planner.plan import Plan
+from roundhouse.build.planner.support import traits_of
 from roundhouse.build.recipe import GUARD_SAMPLE, Guard, Recipe, recipe_from
 from roundhouse.errors import UsageError
 
@@ -113,7 +114,14 @@ class EngineSettings(BaseModel):
         reference = precision == "reference"
         layout = layout_for(plan.shape, "float32") if reference else plan.kv_layout
         weight_bytes = _float32_bytes(plan) if reference else plan.weight_bytes_per_gpu
-        kv = kv_budget(recipe, layout, max_seq_len=max_seq_len, weight_bytes=weight_bytes, free_memory=free_memory)
+        kv = kv_budget(
+            recipe,
+            layout,
+            max_seq_len=max_seq_len,
+            weight_bytes=weight_bytes,
+            free_memory=free_memory,
+            default_fraction=traits_of(recipe.target).memory_fraction,
+        )
         if weight_bytes + kv.bytes > free_memory:
             raise UsageError(
                 f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B, from {kv.binding_limit}) "

@@ -58,9 +58,12 @@ def foresee(manifest: dict[str, Any], overrides: Overrides, memory: Hardware | N
         warning = "This engine was made by another version: what it needs cannot be said before it starts."
         return Foreseen(settings=None, weight_bytes=0, memory=memory, warning=warning)
     if engine.manifest.compiled is not None:
-        memory = None  # it takes that of its GPUs, which workers do not tell
+        memory = None  # it takes that of its GPUs, which workers do not tell: they are as it was planned for
     weights = engine.manifest.plan.weight_bytes_per_gpu
-    whole = memory.total_memory if memory is not None else engine.manifest.plan.weight_bytes_per_gpu + 2**60
+    if memory is not None:
+        whole = memory.total_memory
+    else:
+        whole = engine.manifest.plan.hardware.free_memory if engine.manifest.compiled else weights + 2**60
     try:
         settings = EngineSettings.for_engine(engine, overrides, free_memory=whole)
     except UsageError as error:

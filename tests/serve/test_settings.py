@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_plans import plan_of_shape
 from typer.testing import CliRunner
 
 from roundhouse.__main__ import app
@@ -46,6 +47,15 @@ def test_weights_that_do_not_fit_are_refused_without_a_memory_key(tiny_engine) -
     ) as refused:
         EngineSettings.for_engine(tiny_engine, Overrides(), free_memory=1000)
     assert refused.value.hint == "Free memory, or run a smaller engine."
+
+
+@pytest.mark.parametrize("keys", [{}, {"memory_fraction": 0.5}, {"kv_cache_tokens": 4096}])
+def test_the_pool_of_a_compiled_engine_is_the_planned_one_where_as_much_is_free(keys: dict[str, Any], tiny_engine: Engine) -> None:
+    plan = plan_of_shape("qwen3-8b", "h100-80", target="tensorrt", **keys)
+    manifest = tiny_engine.manifest.model_copy(update={"recipe": plan.recipe, "plan": plan})
+    engine = Engine(tiny_engine.folder, manifest)
+    kv = EngineSettings.for_engine(engine, Overrides(), free_memory=plan.hardware.free_memory).kv
+    assert (kv.bytes, kv.binding_limit) == (plan.kv_bytes, plan.binding_limit)
 
 
 def with_recipe(engine: Engine, folder: Path, **keys: Any) -> Engine:

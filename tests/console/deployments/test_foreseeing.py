@@ -26,8 +26,10 @@ def test_a_compiled_engine_does_not_take_the_host_s_memory(tiny_engine: Engine) 
         guard=None,
         options={},
     )
-    manifest = tiny_engine.manifest.model_copy(update={"compiled": compiled})
+    recipe = tiny_engine.manifest.recipe.model_copy(update={"target": "tensorrt"})
+    manifest = tiny_engine.manifest.model_copy(update={"compiled": compiled, "recipe": recipe})
     foreseen = foresee(manifest.model_dump(mode="json"), Overrides(), SMALL)
     assert foreseen.problem is None
     assert foreseen.memory is None
     assert foreseen.settings is not None
+    assert foreseen.settings.kv.bytes < manifest.plan.hardware.free_memory
