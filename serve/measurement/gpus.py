@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 __all__ = ["NO_GPUS", "GpuReading", "Gpus", "find_gpus"]
@@ -60,11 +61,13 @@ class _NvmlGpus:
 
     Args:
         nvml: the module ``pynvml``, initialised.
+        devices: as :func:`find_gpus` takes them.
     """
 
-    def __init__(self, nvml: Any) -> None:
+    def __init__(self, nvml: Any, devices: Sequence[str] | None) -> None:
         self._nvml = nvml
-        self._handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        self._handles = handles if devices is None else self._chosen(handles, devices)
         self.names: tuple[str, ...] = tuple(_text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles)
         self.driver: str | None = self._asked(lambda: _text(nvml.nvmlSystemGetDriverVersion()))
 
@@ -73,6 +76,21 @@ class _NvmlGpus:
 
     def free_memory(self) -> tuple[int, ...]:
         return tuple(self._free(handle) for handle in self._handles)
+
+    def _chosen(self, handles: Sequence[Any], devices: Sequence[str]) -> list[Any]:
+        """As CUDA reads the names: by number, or by the beginning of an identifier; the first that is none ends the list."""
+        named = {str(index): handle for index, handle in enumerate(handles)}
+        identifiers = [(_text(self._nvml.nvmlDeviceGetUUID(handle)), handle) for handle in handles]
+        chosen: list[Any] = []
+        for device in devices:
+            fitting = [handle for identifier, handle in identifiers if device.startswith("GPU-") and identifier.startswith(device)]
+            if device.startswith("MIG-"):
+                fitting = [self._asked(partial(self._nvml.nvmlDeviceGetHandleByUUID, device))]
+            handle = fitting[0] if len(fitting) == 1 else named.get(device)
+            if handle is None:
+                break
+            chosen.append(handle)
+        return chosen
 
     def _free(self, handle: Any) -> int:
         return self._asked(lambda: int(self._nvml.nvmlDeviceGetMemoryInfo(handle).free)) or 0
@@ -93,11 +111,12 @@ class _NvmlGpus:
             return None
 
 
-def find_gpus(nvml: Any = None) -> Gpus:
+def find_gpus(nvml: Any = None, devices: Sequence[str] | None = None) -> Gpus:
     """The GPUs of this machine; :data:`NO_GPUS` without NVIDIA's driver or without the package ``nvidia-ml-py``.
 
     Args:
         nvml: stands for the module ``pynvml``.
+        devices: only these, in this order, by number or identifier as ``CUDA_VISIBLE_DEVICES`` names them; all when None.
     """
     if nvml is None:
         try:
@@ -106,7 +125,7 @@ def find_gpus(nvml: Any = None) -> Gpus:
             return NO_GPUS
     with contextlib.suppress(nvml.NVMLError):
         nvml.nvmlInit()
-        return _NvmlGpus(nvml)
+        return _NvmlGpus(nvml, devices)
     return NO_GPUS
 
 

@@ -43,3 +43,23 @@ def test_too_few_gpus_are_told_before_anything_is_started(tiny_engine: Engine, t
         free_memory_for(engine, FourGpus())
     with pytest.raises(SetupError, match="runs on 8 GPUs, and 0 are seen here"):
         free_memory_for(engine, NO_GPUS)
+
+
+def test_the_gpus_are_those_that_the_ranks_will_see(
+    tiny_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    machine = FourGpus().free_memory()
+    seen: list[int] = []
+
+    class Seen(FourGpus):
+        def free_memory(self) -> tuple[int, ...]:
+            return tuple(machine[number] for number in seen)
+
+    def found(*, devices: tuple[str, ...]) -> Seen:
+        seen.extend(map(int, devices))
+        return Seen()
+
+    monkeypatch.setattr("roundhouse.serve.free_memory.find_gpus", found)
+    assert free_memory_for(compiled_engine(tiny_engine, tmp_path, tp=2)) == 10
+    assert seen == [3, 1]

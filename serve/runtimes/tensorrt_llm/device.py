@@ -21,16 +21,21 @@ class CudaDevice:
     the thread that makes the device: whatever looks at a step's tensors there is in order with it.
 
     Args:
-        rank: of the engine; ranks of one host take its GPUs in turn.
+        rank: of the engine; it takes the GPU of its number, of those that the process may use.
 
     Raises:
-        SetupError: torch sees no GPU here.
+        SetupError: torch sees no GPU here, or too few.
     """
 
     def __init__(self, rank: int) -> None:
         if not torch.cuda.is_available():
             raise SetupError("torch sees no GPU here", hint="A TensorRT-LLM engine runs in NVIDIA's container, on its GPU.")
-        self.torch_device = torch.device("cuda", rank % torch.cuda.device_count())
+        if rank >= (seen := torch.cuda.device_count()):  # its pool was sized for a GPU of its own
+            raise SetupError(
+                f"rank {rank} has no GPU: torch sees {seen} here",
+                hint="Each rank takes one; CUDA_VISIBLE_DEVICES may hide some.",
+            )
+        self.torch_device = torch.device("cuda", rank)
         torch.cuda.set_device(self.torch_device)
         self._stream = torch.cuda.Stream(self.torch_device)  # type: ignore[no-untyped-call]  # torch leaves it so
         torch.cuda.set_stream(self._stream)

@@ -34,6 +34,14 @@ class FakeNvml:
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
         return index
 
+    def nvmlDeviceGetUUID(self, handle: int) -> str | bytes:  # noqa: N802
+        return ("GPU-11aa", b"GPU-22bb")[handle]
+
+    def nvmlDeviceGetHandleByUUID(self, identifier: str) -> int:  # noqa: N802
+        if identifier != "MIG-1":
+            raise FakeNvmlError("Not Found")
+        return 1
+
     def nvmlDeviceGetName(self, handle: int) -> str | bytes:  # noqa: N802
         return ("NVIDIA H200", b"Tesla K80")[handle]
 
@@ -58,6 +66,26 @@ def test_every_gpu_tells_what_it_can() -> None:
     assert gpus.driver == "570.1"
     assert gpus.read() == (GpuReading(1000, 5000.0, 0.75), GpuReading(2000, None, 0.75))
     assert gpus.free_memory() == (9000, 8000)
+
+
+@pytest.mark.parametrize(
+    ("devices", "free"),
+    [
+        (("1", "0"), (8000, 9000)),
+        (("1",), (8000,)),
+        (("GPU-22bb", "GPU-11"), (8000, 9000)),
+        (("MIG-1",), (8000,)),
+        (("GPU-", "0"), ()),
+        (("0", "-1", "1"), (9000,)),
+        (("MIG-2", "0"), ()),
+        (("7",), ()),
+        ((), ()),
+    ],
+)
+def test_gpus_are_chosen_and_ordered_as_cuda_does(devices: tuple[str, ...], free: tuple[int, ...]) -> None:
+    gpus = find_gpus(FakeNvml(), devices)
+    assert gpus.free_memory() == free
+    assert len(gpus.names) == len(gpus.read()) == len(free)
 
 
 def test_without_a_driver_or_the_module_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,13 @@ def test_the_guard_is_the_one_that_was_built_and_else_torch_s(tmp_path: Path, mo
         host.guard(built.model_copy(update={"plugin": "library"}), tmp_path)
 
 
+def test_a_rank_beyond_the_gpus_that_are_seen_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(SetupError, match="rank 2 has no GPU: torch sees 2 here"):
+        UpstreamHost().device(2)
+
+
 def test_without_a_gpu_it_says_so() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
