@@ -20,6 +20,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.errors import BenchmarkStoppedError, ServeError
 
 from ..disk import writing
+from ..last_words import LastWords
 from ..leftovers import own_folder
 from ..runtimes.tensorrt_llm.launch import launch_words
 from ..settings import EngineSettings
@@ -34,7 +35,6 @@ __all__ = ["LoopDriver"]
 _POLL_S = 0.1
 _STOP_GRACE_S = 10.0
 """A step that has begun is waited for: so that its pages come back, and the process could be asked again."""
-_LAST_LINES = 20
 _REQUESTS = "requests.jsonl"
 
 
@@ -63,7 +63,7 @@ class LoopDriver:
         self._stop = stop or threading.Event()
         self._answers = queue.SimpleQueue[Ready | Done | Broken | None]()
         self._samples: deque[Sample] = deque()
-        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._words = LastWords()
         self._encode = msgspec.json.Encoder().encode
         self._process: subprocess.Popen[bytes] | None = None
         self._readers: list[threading.Thread] = []
@@ -170,7 +170,8 @@ class LoopDriver:
         if isinstance(answer, Broken):
             raise ServeError(answer.message, hint=answer.hint)
         if answer is None:
-            last = f": {self._last_lines[-1]}" if self._last_lines else ""
+            self._readers[-1].join(timeout=1.0)
+            last = f": {self._words.text}" if self._words.text else ""
             raise ServeError(f"the engine's process ended{last}")
         return answer
 
@@ -189,4 +190,4 @@ class LoopDriver:
     def _overhear(self, process: subprocess.Popen[bytes]) -> None:
         for line in process.stderr or ():
             if words := line.decode(errors="replace").strip():
-                self._last_lines.append(words)
+                self._words.hear(words)

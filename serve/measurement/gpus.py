@@ -83,7 +83,9 @@ class _NvmlGpus:
         identifiers = [(_text(self._nvml.nvmlDeviceGetUUID(handle)), handle) for handle in handles]
         chosen: list[Any] = []
         for device in devices:
-            fitting = [handle for identifier, handle in identifiers if device.startswith("GPU-") and identifier.startswith(device)]
+            fitting = [
+                handle for identifier, handle in identifiers if device.startswith("GPU-") and identifier.startswith(device)
+            ]
             if device.startswith("MIG-"):
                 fitting = [self._asked(partial(self._nvml.nvmlDeviceGetHandleByUUID, device))]
             handle = fitting[0] if len(fitting) == 1 else named.get(device)

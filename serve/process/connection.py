@@ -6,7 +6,6 @@ import math
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,11 +14,11 @@ import zmq
 
 from roundhouse.errors import ServeError
 
+from ..last_words import LastWords
 from .messages import FromClient, FromEngine
 
 __all__ = ["EngineConnection"]
 
-_TAIL_LINES = 20
 _MOST_AT_ONCE = 1024
 """Messages taken before any of them is looked at, however fast they come."""
 
@@ -40,7 +39,7 @@ class EngineConnection:
         self._process = _spawn(command)
         self._sending = threading.Lock()
         self._closed = False
-        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._words = LastWords()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._requests = self._connect(zmq.PUSH, sockets / "requests")
         self._outputs = self._connect(zmq.PULL, sockets / "outputs")
@@ -61,9 +60,9 @@ class EngineConnection:
 
     @property
     def last_words(self) -> str:
-        """The last line that the process printed, or how it ended when it printed none."""
+        """Why it could not go on, else the last line that the process printed, or how it ended when it printed none."""
         self._relay.join(timeout=1.0)
-        return self._tail[-1] if self._tail else f"it ended with code {self._process.returncode} and said nothing"
+        return self._words.text or f"it ended with code {self._process.returncode} and said nothing"
 
     def send(self, message: FromClient) -> None:
         """Queue a message. Never blocks; what a dead process does not read is lost."""
@@ -120,7 +119,7 @@ class EngineConnection:
             return
         with self._process.stdout as lines:
             for line in lines:
-                self._tail.append(line.rstrip())
+                self._words.hear(line.rstrip())
                 on_log(line.rstrip())
 
 

@@ -22,6 +22,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.errors import RoundhouseError, UsageError
 
 from ..free_memory import free_memory_for
+from ..last_words import failure_line
 from ..runtimes.tensorrt_llm.follower import run_follower
 from ..runtimes.tensorrt_llm.launch import is_follower
 from ..settings import EngineSettings, Overrides
@@ -52,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         with engine.held():  # while this process lives, nobody removes the engine
             _load(engine, options.settings, inbox, outbox).run()
     except RoundhouseError as error:
-        sys.stderr.write(_one_line(error) + "\n")
+        sys.stderr.write(failure_line(error))
     return _START_FAILED
 
 
@@ -101,10 +102,6 @@ def _end_with_parent() -> None:
         os._exit(0)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
-
-
-def _one_line(error: RoundhouseError) -> str:
-    return " ".join(f"{error.message} {error.hint or ''}".split())
 
 
 class _Inbox:

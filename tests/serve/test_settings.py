@@ -50,7 +50,9 @@ def test_weights_that_do_not_fit_are_refused_without_a_memory_key(tiny_engine) -
 
 
 @pytest.mark.parametrize("keys", [{}, {"memory_fraction": 0.5}, {"kv_cache_tokens": 4096}])
-def test_the_pool_of_a_compiled_engine_is_the_planned_one_where_as_much_is_free(keys: dict[str, Any], tiny_engine: Engine) -> None:
+def test_the_pool_of_a_compiled_engine_is_the_planned_one_where_as_much_is_free(
+    keys: dict[str, Any], tiny_engine: Engine
+) -> None:
     plan = plan_of_shape("qwen3-8b", "h100-80", target="tensorrt", **keys)
     manifest = tiny_engine.manifest.model_copy(update={"recipe": plan.recipe, "plan": plan})
     engine = Engine(tiny_engine.folder, manifest)

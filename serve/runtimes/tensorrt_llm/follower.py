@@ -8,6 +8,8 @@ from pathlib import Path
 from roundhouse.build.engine import Engine
 from roundhouse.errors import RoundhouseError
 
+from ...last_words import failure_line
+
 __all__ = ["run_follower"]
 
 
@@ -27,6 +29,6 @@ def run_follower(folder: Path) -> int:
         with engine.held():
             follow_engine(engine)
     except RoundhouseError as error:
-        sys.stderr.write(" ".join(str(error).split()) + "\n")
+        sys.stderr.write(failure_line(error))
         return 1
     return 0

@@ -40,7 +40,9 @@ class UpstreamSession:
             hint = f"{_REFUSED} An engine runs on the TensorRT-LLM and the kind of GPU that it was built with."
             raise ServeError(f"TensorRT does not take the engine: {error}", hint=hint) from None
         except AssertionError as error:  # upstream's word for a context that it did not get: its memory is taken then
-            hint = f"{_REFUSED} Most likely the GPU is full: free memory on it, or build the engine with a lower max_num_tokens."
+            hint = (
+                f"{_REFUSED} Most likely the GPU is full: free memory on it, or build the engine with a lower max_num_tokens."
+            )
             raise ServeError(f"TensorRT cannot begin to run the engine: {error}", hint=hint) from None
         loaded = self._session.engine
         names = [loaded.get_tensor_name(index) for index in range(loaded.num_io_tensors)]

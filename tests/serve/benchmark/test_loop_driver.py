@@ -28,6 +28,7 @@ from roundhouse.serve.benchmark.run import run_benchmarks
 from roundhouse.serve.benchmark.store import read_benchmark
 from roundhouse.serve.benchmark.wish import BenchmarkWish
 from roundhouse.serve.benchmark.workload import Workload
+from roundhouse.serve.last_words import failure_line
 from roundhouse.serve.settings import EngineSettings, Overrides
 
 SMALL = Workload(input_tokens=20, output_tokens=6)
@@ -117,6 +118,14 @@ def test_one_that_is_killed_in_the_middle_of_a_message_is_not_waited_for(tiny_en
     driver._command = [sys.executable, "-c", """print('{"type":"ready"}'); print('{"type":"done","requ', end="")"""]
     with driver, pytest.raises(ServeError, match="the engine's process ended"):
         driver.measure(point(), threading.Event())
+
+
+def test_a_rank_that_could_not_start_is_told_and_not_what_its_launcher_says_of_it(tiny_engine: Engine) -> None:
+    driver = LoopDriver(tiny_engine, settings_of(tiny_engine))
+    said = failure_line(ServeError("rank 1 has no GPU"))
+    driver._command = [sys.executable, "-c", f"import sys; sys.stderr.write({said!r} + 'mpirun detected an error\\n')"]
+    with pytest.raises(ServeError, match=r"the engine's process ended: rank 1 has no GPU$"), driver:
+        pass
 
 
 def test_an_engine_that_cannot_be_loaded_says_why(tiny_engine: Engine, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import queue
 import signal
@@ -16,6 +17,7 @@ import pytest
 from roundhouse.errors import ServeError
 from roundhouse.serve.engine.page_holders import PageHolders
 from roundhouse.serve.engine.request import Chunk, Failure, Guide, Output, Request, SamplingParams
+from roundhouse.serve.last_words import failure_line
 from roundhouse.serve.process.client import EngineProcess
 from roundhouse.serve.process.messages import Pages, Ready
 from roundhouse.serve.process.pacing import Pacer
@@ -126,6 +128,25 @@ def test_cancel_reaches_the_engine(engine: EngineProcess) -> None:
     assert not engine.cancel("unknown")
     assert engine.cancel("r")
     assert outputs.get(timeout=TIMEOUT_S) == Failure(request_id="r", code="cancelled", message="cancelled")
+
+
+def test_a_rank_that_could_not_start_is_told_and_not_what_its_launcher_says_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, ranks = {"target": "tensorrt"}, {"tensor_parallel": 2, "pipeline_parallel": 1}
+    (tmp_path / "engine.json").write_text(json.dumps({"recipe": recipe, "compiled": ranks}))
+    launcher = tmp_path / "mpirun"
+    said = failure_line(ServeError("rank 1 has no GPU", hint="Give it one."))
+    told = failure_line(ServeError("another rank has ended"))
+    banner = "-" * 80
+    launcher.write_text(
+        f"#!/bin/sh\ncat <<'end'\nlibrary: hello\n{said}{told}{banner}\nmpirun detected an error\n{banner}\nend\n"
+    )
+    launcher.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(ServeError) as refused:
+        EngineProcess(tmp_path).start()
+    assert refused.value.message == "the engine process could not start: rank 1 has no GPU Give it one."
 
 
 def fail(value: object) -> None:

@@ -25,13 +25,13 @@ def start(engine: Path, sockets: Path, *more: str) -> subprocess.CompletedProces
 def test_a_missing_engine_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     ended = start(tmp_path / "nothing", tmp_path)
     assert ended.returncode == 1
-    assert ended.stderr == f"{tmp_path}/nothing is not an engine: it has no readable engine.json\n"
+    assert ended.stderr == f"roundhouse: {tmp_path}/nothing is not an engine: it has no readable engine.json\n"
 
 
 def test_unknown_settings_are_named(tiny_engine: Engine, tmp_path: Path) -> None:
     ended = start(tiny_engine.folder, tmp_path, "--settings", '{"page_tokns": 4}')
     assert ended.returncode == 1
-    assert ended.stderr.startswith("settings: page_tokns: ")
+    assert ended.stderr.startswith("roundhouse: settings: page_tokns: ")
     assert ended.stderr.count("\n") == 1
 
 

@@ -54,7 +54,9 @@ def test_another_rank_follows_and_does_nothing_else(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == (
-        [] if loads else [f"{engine.folder}/compiled/config.json: No such file or directory Build the engine again."]
+        []
+        if loads
+        else [f"roundhouse: {engine.folder}/compiled/config.json: No such file or directory Build the engine again."]
     )
     assert sorted(path.name for path in engine.folder.parent.iterdir()) == ["engine"]
 
