@@ -3,7 +3,7 @@
 Its parent holds the other end of its standard input. When that pipe closes, for whatever reason, the
 process ends at once: a killed parent never leaves weights and threads behind. A start that fails
 for a reason the user can change ends with one line on standard error and exit code 1. Under ``mpirun`` rank 0 is this process,
-and the others follow it: their life ends with it, as MPI sees to.
+and the others follow it: their life ends with it, as MPI sees to, and with ``mpirun``'s, which each of them watches.
 """
 
 from __future__ import annotations

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+import threading
 from pathlib import Path
 
 from roundhouse.build.engine import Engine
@@ -10,7 +13,24 @@ from roundhouse.errors import RoundhouseError
 
 from ...last_words import failure_line
 
-__all__ = ["run_follower"]
+__all__ = ["end_with_launcher", "run_follower"]
+
+
+def end_with_launcher() -> None:
+    """End this process, from a thread of its own, when the one that started it has: a killed ``mpirun`` ends nobody."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        try:
+            waiting = select.poll()
+            waiting.register(os.pidfd_open(parent), select.POLLIN)
+            if os.getppid() == parent:  # else it ended before, and this number may be another's
+                waiting.poll()
+        except ProcessLookupError:
+            pass
+        os._exit(1)
+
+    threading.Thread(target=watch, name="launcher-watch", daemon=True).start()
 
 
 def run_follower(folder: Path) -> int:
@@ -24,6 +44,7 @@ def run_follower(folder: Path) -> int:
     """
     from .load import follow_engine
 
+    end_with_launcher()
     try:
         engine = Engine.open(folder)
         with engine.held():
