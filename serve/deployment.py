@@ -19,7 +19,7 @@ from roundhouse.errors import ServeError
 
 from .addresses import Endpoints, Ports
 from .disk import writing
-from .free_memory import free_memory_for
+from .free_memory import FreeMemory
 from .openai.api_keys import ApiKeys
 from .openai.app import create_app
 from .openai.chat import load_chat_template
@@ -169,8 +169,7 @@ class Deployment:
         # What cannot work is said before anything starts, in a line of ours instead of Triton's log.
         for engine in self._engines:
             require_runnable(engine)
-        free = min(free_memory_for(engine) for engine in self._engines)
-        placed = place_engines(self._engines, self._overrides, free_memory=free, names=self._names)
+        placed = place_engines(self._engines, self._overrides, memory=FreeMemory(), names=self._names)
         install = find_triton(self._home.cache)
         self._folder = folder = private_folder()
         repository = folder / "models"

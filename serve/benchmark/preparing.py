@@ -10,7 +10,7 @@ from roundhouse.build.home import Home
 from roundhouse.build.store import EngineStore
 from roundhouse.errors import UsageError
 
-from ..free_memory import free_memory_for
+from ..free_memory import FreeMemory
 from ..measurement.endpoints import api_key, base_url, metrics_url, model_at, require_metrics
 from ..runtimes import fitted_settings, require_runnable
 from ..settings import EngineSettings
@@ -34,7 +34,7 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
         from .aiperf.locate import find_aiperf
 
         find_aiperf(home)  # said before anything is loaded
-    taken = 0
+    memory = FreeMemory()
     for wish in wishes:
         if wish.driver not in ("aiperf", "loop"):
             raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
@@ -45,10 +45,10 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
         if engine is None:
             raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
         require_runnable(engine)
-        free = free_memory_for(engine) - taken
+        free = memory.left_for(engine)
         settings = fitted_settings(engine, EngineSettings.for_engine(engine, wish.overrides, free_memory=free))
         require_fit(engine, settings, wish)
-        taken += engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes
+        memory.take(engine, engine.manifest.plan.weight_bytes_per_gpu + settings.kv.bytes)
         prepared.append(PreparedSubject(home, wish, engine, settings))
     return prepared
 

@@ -10,7 +10,7 @@ from engine_configs import compiled_engine
 from roundhouse.build.engine import Engine
 from roundhouse.build.hardware import this_machine
 from roundhouse.errors import SetupError
-from roundhouse.serve.free_memory import free_memory_for
+from roundhouse.serve.free_memory import FreeMemory, free_memory_for
 from roundhouse.serve.measurement.gpus import NO_GPUS
 
 
@@ -35,6 +35,20 @@ def test_a_compiled_engine_takes_that_of_the_fullest_of_its_gpus(
     tiny_engine: Engine, tmp_path: Path, ranks: int, free: int
 ) -> None:
     assert free_memory_for(compiled_engine(tiny_engine, tmp_path, tp=ranks), FourGpus()) == free
+
+
+def test_what_engines_take_is_taken_from_the_memory_that_they_run_in(tiny_engine: Engine, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    alone, pair = compiled_engine(tiny_engine, one), compiled_engine(tiny_engine, two, tp=2)
+    memory = FreeMemory(1000, FourGpus())
+    memory.take(tiny_engine, 900)
+    assert [memory.left_for(each) for each in (tiny_engine, alone, pair)] == [100, 80, 60]
+    memory.take(alone, 30)
+    assert [memory.left_for(each) for each in (tiny_engine, alone, pair)] == [100, 50, 50]
+    memory.take(pair, 45)
+    assert [memory.left_for(each) for each in (tiny_engine, alone, pair)] == [100, 5, 5]
 
 
 def test_too_few_gpus_are_told_before_anything_is_started(tiny_engine: Engine, tmp_path: Path) -> None:
