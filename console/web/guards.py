@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["PROBES", "CrossSiteGuard", "HostGuard", "SecureHeaders", "secure"]
 
-PROBES = ("/healthz", "/readyz")
+PROBES = ("/healthz", "/livez", "/readyz")
 """Asked by address, under whatever name; they tell nothing else."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")

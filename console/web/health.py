@@ -15,9 +15,10 @@ __all__ = ["router"]
 router = APIRouter()
 
 
+@router.get("/livez")
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """Whether the process answers. It needs no thread: also when all of them are busy."""
+    """Whether the process answers, under both names that are in use. It needs no thread: also when all of them are busy."""
     return {"status": "ok"}
 
 

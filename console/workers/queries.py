@@ -16,7 +16,7 @@ from ..models import Job, Worker
 from ..paging import Paged, PageOf, paged_rows
 from .records import WorkerDetail, WorkerFilter, WorkerJob, WorkerRow, WorkerState
 
-__all__ = ["find_worker", "list_workers", "worker_hosts"]
+__all__ = ["find_worker", "is_worker_there", "list_workers", "worker_hosts"]
 
 _LATEST = 20
 _JOB_COLUMNS = [getattr(Job, name) for name in WorkerJob.model_fields]
@@ -69,6 +69,19 @@ def find_worker(session: Session, worker_id: str, now: datetime | None = None) -
 def worker_hosts(session: Session) -> tuple[str, ...]:
     """Every host that ever had a worker."""
     return tuple(session.scalars(select(Worker.host).distinct().order_by(Worker.host)))
+
+
+def is_worker_there(session: Session, host: str, home: str, now: datetime | None = None) -> bool:
+    """Whether a worker of this host and home is alive.
+
+    Args:
+        session: where to read.
+        host: as the worker calls it.
+        home: its path, whole and resolved.
+        now: this moment; None: the clock's.
+    """
+    there = select(Worker.id).where(Worker.host == host, Worker.home == home, is_alive(now or utc_now()))
+    return session.scalars(there.limit(1)).first() is not None
 
 
 def _jobs_of(session: Session, workers: Sequence[str]) -> dict[str, tuple[WorkerJob, ...]]:

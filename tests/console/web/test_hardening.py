@@ -49,7 +49,7 @@ def test_a_host_is_a_name_and_a_port_and_nothing_else(browser: BrowserMaker, hos
 
 
 def test_probes_come_by_address(browser: BrowserMaker) -> None:
-    for path in ("/healthz", "/readyz"):
+    for path in ("/healthz", "/livez", "/readyz"):
         assert browser().get(path, headers={"host": "10.42.0.17:8080"}).status_code == 200
     assert browser().get("/metrics", headers={"host": "10.42.0.17:8080"}).status_code == 421
 

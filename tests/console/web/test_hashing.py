@@ -122,7 +122,7 @@ def test_strangers_who_wait_to_be_let_in_keep_nobody_waiting(served: ServedApp, 
         tries = [strangers.submit(try_in, number) for number in range(MORE_THAN_THREADS)]
         try:
             assert waiting.wait(60)
-            for path in ("/healthz", "/readyz", "/login"):
+            for path in ("/healthz", "/livez", "/readyz", "/login"):
                 assert httpx.get(f"{served.url}{path}", timeout=30).status_code == 200
             assert not any(each.done() for each in tries)
         finally:

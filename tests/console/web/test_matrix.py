@@ -24,7 +24,7 @@ from roundhouse.console.jobs import NewJob, enqueue
 from roundhouse.console.settings import ConsoleSettings
 from roundhouse.console.web.app import create_app
 
-OPEN = {"/healthz", "/readyz", "/login", "/setup"}
+OPEN = {"/healthz", "/livez", "/readyz", "/login", "/setup"}
 """What nobody must log in for."""
 BY_KIND = {
     "/builds/{job_id}/cancel",
