@@ -6,6 +6,7 @@
 # make bench-console  how long the console's pages take with very many rows
 # make soak   an hour of clients of every kind against a real server, half an hour of people and builds against a real console,
 #             a build killed and cancelled at each stage: and nothing left of them at the end
+# make image  the steps of the Dockerfile's stage `cpu` in a clean folder, which is removed afterwards (docs/deploy.md)
 # make drill  a million pages granted and thousands of faults put in: each must be stopped before a token comes out
 # All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
 
@@ -22,7 +23,7 @@ READY := $(VENV)/.ready
 # Files of tests that run at once: many wait for the processes that they started.
 TEST_WORKERS ?= 2
 
-.PHONY: demo console test bench bench-guard bench-console soak drill lint types layers check docs screenshots constraints clean
+.PHONY: demo console test bench bench-guard bench-console soak drill image lint types layers check docs screenshots constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -51,9 +52,14 @@ soak: $(READY)
 drill: $(READY)
 	$(BIN)/roundhouse drill --steps 10000
 
+# A second environment, installed as an image does it: about 2 GB in a temporary folder, which is removed.
+image: $(READY)
+	PYTHONPATH=tests/image/support $(BIN)/python tests/image/run.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint Dockerfile
 
 # The rooms are links under src/; type checkers must be given each by name or they check nothing.
 types: $(READY)
