@@ -93,8 +93,8 @@ COPY --from=source /opt/roundhouse/source/constraints.txt /opt/roundhouse/source
 RUN python3 -m venv venv \
  && venv/bin/pip install --no-cache-dir "torch==$TORCH_VERSION" \
  && venv/bin/pip install --no-cache-dir -c constraints.txt -r requirements.txt
-# TensorRT-LLM's: the container's Python with what an engine process needs on top, in a folder of its own, so that nothing of
-# the container changes: TensorRT-LLM pins an llguidance that is older than ours.
+# TensorRT-LLM's: the container's Python with what serving needs on top, in a folder of its own, so that nothing of the
+# container changes: TensorRT-LLM pins an llguidance that is older than ours.
 COPY --from=source /opt/roundhouse/source/engine.txt ./
 RUN python3 -m venv --system-site-packages engine \
  && engine/bin/pip install --no-cache-dir -r engine.txt
