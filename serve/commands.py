@@ -1,4 +1,4 @@
-"""`roundhouse serve`, `generate`, `drill`, `bench …`, `evaluate …` and `doctor`."""
+"""`roundhouse serve`, `generate`, `drill`, `bench …`, `evaluate …`, `export …` and `doctor`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from roundhouse.build.terminal import answer_console
 from .accuracy.commands import add_evaluate_commands
 from .benchmark.commands import add_bench_commands
 from .drill.command import drill
+from .export.commands import export_commands
 
 __all__ = ["add_commands"]
 
@@ -44,6 +45,7 @@ def add_commands(app: typer.Typer) -> None:
     add_evaluate_commands(app)
     app.command()(drill)
     add_bench_commands(app)
+    app.add_typer(export_commands(), name="export")
     app.command()(doctor)
 
 

@@ -1,0 +1,1 @@
+"""What runs an engine elsewhere: files for Docker Compose, Kubernetes and Grafana."""

@@ -1,0 +1,132 @@
+"""How engines are served in containers: by which image, with which command, and what they take."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_words import parse
+from dockerfile import read_dockerfile
+from exported_engines import exported
+
+from roundhouse.errors import UsageError
+from roundhouse.serve.export.compose import compose_text, service_name
+from roundhouse.serve.export.container import GPU_IMAGE, HOME, IMAGE, Asked, EngineContainer, container_of
+from roundhouse.serve.export.kubernetes import Manifests, resource_name
+
+_, STAGES = read_dockerfile(Path(__file__).parents[3] / "Dockerfile")
+TORCH, TENSORRT = exported("smollm2"), exported("Llama-3.1-70B")
+
+
+def compose(container: EngineContainer, folder: str = "/srv/engine") -> Any:
+    return yaml.safe_load(compose_text(container, Path(folder)))
+
+
+def deployment(manifests: Manifests) -> Any:
+    (found,) = [each for each in manifests.documents() if each["kind"] == "Deployment"]
+    return found["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("engine", "image"), [(TORCH, IMAGE), (TENSORRT, GPU_IMAGE)], ids=["torch", "tensorrt"])
+def test_the_command_is_one_of_ours_in_an_image_that_has_it(engine: Any, image: str) -> None:
+    container = container_of(engine)
+    stage = STAGES[image.partition(":")[2]]
+    assert container.image == image
+    assert stage.values("ENV")["ROUNDHOUSE_HOME"] == HOME
+    assert {int(port) for port in stage.texts("EXPOSE")[0].split()} >= set(container.ports.values())
+    if container.entrypoint:
+        assert container.entrypoint[0] in stage.texts("ENTRYPOINT")[0]
+        folder = Path(container.entrypoint[1]).parents[1]
+        assert f"{folder.name}/bin/pip install --no-cache-dir --no-deps wheels/*.whl" in " ".join(stage.texts("RUN"))
+        assert stage.texts("WORKDIR") == [str(folder.parent)]
+    words = parse(container.arguments)
+    assert words["engines"] == [engine.manifest.id]
+    assert {name: words[name] for name in container.ports} == dict(container.ports)
+    assert words["host"] == "0.0.0.0"
+
+
+def test_a_cpu_is_told_how_many_pages_its_memory_has_room_for() -> None:
+    container = container_of(TORCH)
+    plan = TORCH.manifest.plan
+    kv_bytes = parse(container.arguments)["kv_cache_bytes"]
+    assert kv_bytes == plan.kv_bytes
+    assert container.memory_bytes >= plan.weight_bytes_per_gpu + kv_bytes
+    resources = deployment(Manifests(container, "a"))["containers"][0]["resources"]
+    assert resources["requests"]["memory"] == resources["limits"]["memory"]
+    assert int(resources["limits"]["memory"].removesuffix("Gi")) * 2**30 >= container.memory_bytes
+
+
+def test_gpus_are_asked_for_and_are_those_that_it_was_compiled_for() -> None:
+    container = container_of(TENSORRT)
+    pod = deployment(Manifests(container, "a"))
+    assert pod["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "4"}
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.compute.major": "9", "nvidia.com/gpu.compute.minor": "0"}
+    device = compose(container)["services"]["engine"]["deploy"]["resources"]["reservations"]["devices"][0]
+    assert device["count"] == 4
+    assert "nodeSelector" not in deployment(Manifests(container_of(TORCH), "a"))
+
+
+def test_more_gpus_than_a_machine_has_are_refused() -> None:
+    assert container_of(TENSORRT, gpus_per_node=4).gpus == 4
+    with pytest.raises(UsageError, match="takes 4 GPUs, and a machine has 2"):
+        container_of(TENSORRT, gpus_per_node=2)
+
+
+def test_probes_ask_ports_that_the_container_has() -> None:
+    two = dataclasses.replace(
+        container_of(TORCH), ports={"http": 8000, "guard": 8003}, live=Asked("http", "/v2/health/live"), metrics=("guard",)
+    )
+    two = dataclasses.replace(two, ready=(Asked("http", "/v2/health/ready"), Asked("guard", "/ready")))
+    server = deployment(Manifests(two, "a"))["containers"][0]
+    probe = server["readinessProbe"]["exec"]["command"]
+    assert probe[:4] == ["python", "-P", "-m", "roundhouse.serve.probe"]
+    assert probe[4:] == ["http://127.0.0.1:8000/v2/health/ready", "http://127.0.0.1:8003/ready"]
+    assert server["startupProbe"]["exec"]["command"] == probe
+    assert server["livenessProbe"]["httpGet"] == {"port": "http", "path": "/v2/health/live"}
+    assert compose(two)["services"]["engine"]["healthcheck"]["test"] == ["CMD", *probe]
+    services = {each["metadata"]["name"]: each for each in Manifests(two, "a").documents() if each["kind"] == "Service"}
+    assert [port["name"] for port in services["a"]["spec"]["ports"]] == ["http"]
+    assert services["a-guard"]["metadata"]["annotations"]["prometheus.io/port"] == "8003"
+
+
+def test_files_are_found_where_the_container_looks_for_them() -> None:
+    files = {"/models/llm/config.pbtxt": 'name: "llm"\n', "/models/llm/1/model.yaml": "cost: 5$\n"}
+    container = dataclasses.replace(container_of(TORCH), files=files)
+    written = compose(container)
+    texts = {each["target"]: written["configs"][each["source"]]["content"] for each in written["services"]["engine"]["configs"]}
+    assert texts == {path: text.replace("$", "$$") for path, text in files.items()}  # as Compose writes a dollar sign
+    documents = Manifests(container, "a").documents()
+    (data,) = [each["data"] for each in documents if each["metadata"]["name"] == "a-files"]
+    mounts = deployment(Manifests(container, "a"))["containers"][0]["volumeMounts"]
+    assert {each["mountPath"]: data[each["subPath"]] for each in mounts if each["name"] == "files"} == files
+
+
+def test_a_folder_with_a_dollar_sign_is_found() -> None:
+    volume = compose(container_of(TORCH), "/srv/a $HOME/e")["services"]["engine"]["volumes"][1]
+    assert volume["source"] == "/srv/a $$HOME/e"
+    assert volume["target"] == f"{HOME}/engines/{TORCH.manifest.id}"
+    assert volume["read_only"]
+
+
+def test_an_existing_claim_is_taken_and_none_is_made() -> None:
+    manifests = Manifests(container_of(TORCH), "a", namespace="models", claim="shared")
+    kinds = [each["kind"] for each in manifests.documents()]
+    assert "PersistentVolumeClaim" not in kinds
+    assert {each["metadata"]["namespace"] for each in manifests.documents()} == {"models"}
+    assert deployment(manifests)["volumes"][0]["persistentVolumeClaim"]["claimName"] == "shared"
+    assert "--namespace models" in manifests.text(Path("/srv/engine"))
+
+
+def test_names_become_what_others_take() -> None:
+    assert resource_name("Llama-3.1_70B") == "llama-3-1-70b"
+    assert resource_name("3b") == "engine-3b"
+    assert len(resource_name("a" * 100)) == 48
+    assert service_name("Llama-3.1_70B") == "llama-3-1_70b"
+    for wrong in ("Big", "3b", "a_b", "a-", "a" * 49, ""):
+        with pytest.raises(UsageError, match="takes no name like"):
+            Manifests(container_of(TORCH), wrong)
+    with pytest.raises(UsageError, match="takes no name like 'My Claim'"):
+        Manifests(container_of(TORCH), "a", claim="My Claim")

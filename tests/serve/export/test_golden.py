@@ -1,0 +1,50 @@
+"""What is exported is its golden files, and keeps to the schemas of those who read it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from exported_engines import GOLDEN, golden_texts
+
+TEXTS = golden_texts()
+COMPOSE = [path for path in TEXTS if path.name.endswith(".compose.yaml")]
+KUBERNETES = [path for path in TEXTS if path.name.endswith(".kubernetes.yaml")]
+
+
+def called(path: Path) -> str:
+    return path.name
+
+
+def test_exports_are_their_golden_files() -> None:
+    assert {path: path.read_text() for path in GOLDEN.iterdir()} == TEXTS
+
+
+def test_compose_files_keep_to_the_specification() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", *map(str, COMPOSE)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.37"])
+@pytest.mark.parametrize("path", KUBERNETES, ids=called)
+def test_manifests_keep_to_kubernetes_own_schemas(path: Path, version: str) -> None:
+    import kubernetes_validate
+
+    documents = list(yaml.safe_load_all(TEXTS[path]))
+    assert {"PersistentVolumeClaim", "Deployment", "Service", "ConfigMap"} == {each["kind"] for each in documents}
+    for document in documents:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def test_a_schema_that_is_kept_to_is_one_that_can_be_broken() -> None:
+    import kubernetes_validate
+
+    (path, *_) = KUBERNETES
+    deployment = next(each for each in yaml.safe_load_all(TEXTS[path]) if each["kind"] == "Deployment")
+    deployment["spec"]["template"]["spec"]["containers"][0]["redinessProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="redinessProbe"):
+        kubernetes_validate.validate(deployment, "1.37", strict=True)
