@@ -56,7 +56,7 @@ ENV ROUNDHOUSE_HOME=/home/roundhouse/data
 VOLUME /home/roundhouse/data
 # Console, and front, Triton and its metrics of `roundhouse serve`.
 EXPOSE 8080 9000 8000 8001 8002
-HEALTHCHECK --interval=10s --timeout=10s --start-period=180s --retries=3 CMD ["python", "-P", "-m", "roundhouse.serve.probe"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=180s --retries=3 CMD ["/opt/roundhouse/venv/bin/python", "-P", "-m", "roundhouse.serve.probe"]
 ENTRYPOINT ["roundhouse"]
 CMD ["doctor"]
 
@@ -102,14 +102,16 @@ RUN python3 -m venv --system-site-packages engine \
 COPY --from=source /opt/roundhouse/source/wheels wheels
 RUN venv/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && engine/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
- && venv/bin/pip install --no-cache-dir --no-deps --target package wheels/*.whl
+ && venv/bin/pip install --no-cache-dir --no-deps --target package wheels/*.whl \
+ && ln -s /opt/roundhouse/venv/bin/roundhouse /usr/local/bin/roundhouse
 COPY --from=plugin /opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so /opt/roundhouse/plugin/page_guard.ptx plugin/
-ENV PATH=/opt/roundhouse/venv/bin:$PATH \
-    HOME=/home/roundhouse \
+# PATH stays the container's: the Python that it finds first is the one that TensorRT-LLM is installed for, and Triton's stub
+# and what it starts take that one.
+ENV HOME=/home/roundhouse \
     ROUNDHOUSE_HOME=/home/roundhouse/data
 USER 1000
 VOLUME /home/roundhouse/data
 EXPOSE 8080 9000 8000 8001 8002 8003
-HEALTHCHECK --interval=10s --timeout=10s --start-period=600s --retries=3 CMD ["python", "-P", "-m", "roundhouse.serve.probe"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=600s --retries=3 CMD ["/opt/roundhouse/venv/bin/python", "-P", "-m", "roundhouse.serve.probe"]
 ENTRYPOINT ["/opt/nvidia/nvidia_entrypoint.sh", "roundhouse"]
 CMD ["doctor"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from roundhouse.build.command_options import HomeOption, home_at
 from roundhouse.build.commands import EngineArgument
+
+from .triton_commands import add_triton_commands
+
+if TYPE_CHECKING:
+    from roundhouse.build.engine import Engine
+
+    from .choosing import Server
+    from .container import EngineContainer
 
 __all__ = ["export_commands"]
 
@@ -16,33 +24,37 @@ _Output = Annotated[Path | None, typer.Option("--output", help="File to write; s
 _Image = Annotated[
     str | None, typer.Option(help="Image to run: default roundhouse:cpu or roundhouse:gpu, by the engine's target.")
 ]
+_Guard = Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")]
+_Server = Annotated[
+    Literal["triton", "trtllm-serve"], typer.Option(help="triton, or trtllm-serve for engines of trtllm-pytorch.")
+]
 _GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of one machine; an engine that takes more is refused.")]
 
 
 def export_commands() -> typer.Typer:
     """The group."""
-    group = typer.Typer(help="Write what runs an engine elsewhere: Compose, Kubernetes, Grafana.", no_args_is_help=True)
+    group = typer.Typer(help="Write what runs an engine elsewhere.", no_args_is_help=True)
     group.command("compose")(compose)
     group.command("kubernetes")(kubernetes)
     group.command("dashboard")(dashboard)
+    add_triton_commands(group)
     return group
 
 
 def compose(
     engine: EngineArgument,
     image: _Image = None,
+    guard: _Guard = None,
+    server: _Server = "triton",
     gpus_per_node: _GpusPerNode = 8,
     output: _Output = None,
     home: HomeOption = None,
 ) -> None:
     """Write a Compose file that serves an engine from its folder on this machine."""
-    from roundhouse.build.store import EngineStore
-
     from .compose import compose_text
-    from .container import container_of
 
-    found = EngineStore(home_at(home)).find(engine)
-    container = container_of(found, image=image, gpus_per_node=gpus_per_node)
+    found = _find(engine, home)
+    container = _container(found, image, guard, server, gpus_per_node)
     _write(compose_text(container, found.folder.resolve()), output)
 
 
@@ -56,18 +68,17 @@ def kubernetes(
         str | None, typer.Option(help="An existing volume claim with a home in it; one is made when left out.")
     ] = None,
     image: _Image = None,
+    guard: _Guard = None,
+    server: _Server = "triton",
     gpus_per_node: _GpusPerNode = 8,
     output: _Output = None,
     home: HomeOption = None,
 ) -> None:
     """Write Kubernetes manifests that serve an engine on one node, with probes, metrics and a dashboard."""
-    from roundhouse.build.store import EngineStore
-
-    from .container import container_of
     from .kubernetes import Manifests, resource_name
 
-    found = EngineStore(home_at(home)).find(engine)
-    container = container_of(found, image=image, gpus_per_node=gpus_per_node)
+    found = _find(engine, home)
+    container = _container(found, image, guard, server, gpus_per_node)
     called = name or resource_name(container.name)
     _write(Manifests(container, called, namespace, claim).text(found.folder.resolve()), output)
 
@@ -77,6 +88,20 @@ def dashboard(output: _Output = None) -> None:
     from .dashboard import dashboard_text
 
     _write(dashboard_text(), output)
+
+
+def _find(engine: str, home: Path | None) -> Engine:
+    from roundhouse.build.store import EngineStore
+
+    return EngineStore(home_at(home)).find(engine)
+
+
+def _container(engine: Engine, image: str | None, guard: str | None, server: Server, gpus_per_node: int) -> EngineContainer:
+    from ..settings import overrides_of
+    from .choosing import container_of
+
+    level = overrides_of(guard=guard).guard
+    return container_of(engine, image=image, guard=level, server=server, gpus_per_node=gpus_per_node)
 
 
 def _write(text: str, output: Path | None) -> None:

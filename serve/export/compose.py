@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from .container import HOME, EngineContainer
+from .container import HOME, PROBE, EngineContainer
 from .text import gib, yaml_text
 
 __all__ = ["compose_text", "service_name"]
 
-_PROBE = ("python", "-P", "-m", "roundhouse.serve.probe")
 _LONGEST_LOAD_S = 1800
 
 
@@ -40,11 +39,12 @@ def service_name(name: str) -> str:
 
 def _about(container: EngineContainer, folder: Path) -> str:
     ports = ", ".join(f"{name} {number}" for name, number in container.ports.items())
+    keys = "Only the front asks for keys" if container.keyed else "None of them asks for a key"
     return (
         f"Serves engine {container.engine_id} as {container.name}, from {folder}.\n"
         "  docker compose --file THIS up --detach --wait\n"
         "docs/deploy.md of Roundhouse tells how the image is made.\n"
-        f"Ports, on 127.0.0.1: {ports}. Nothing guards Triton's: keep them local."
+        f"Ports, on 127.0.0.1: {ports}. {keys}: keep them local, or put what does before them."
     )
 
 
@@ -58,7 +58,7 @@ def _service(container: EngineContainer, folder: Path) -> dict[str, Any]:
         "restart": "unless-stopped",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "shm_size": f"{gib(container.shared_bytes)}gb",
+        "shm_size": f"{gib(container.need.shared_bytes)}gb",
         "environment": _environment(container),
         "ports": [f"127.0.0.1:{number}:{number}" for number in container.ports.values()],
         "volumes": [
@@ -74,13 +74,13 @@ def _service(container: EngineContainer, folder: Path) -> dict[str, Any]:
     }
     if container.files:
         service["configs"] = [{"source": f"file-{at}", "target": path} for at, path in enumerate(container.files)]
-    if container.gpus:
+    if container.need.gpus:
         service["ulimits"] = {"memlock": -1, "stack": 67108864}
-        device = {"driver": "nvidia", "count": container.gpus, "capabilities": ["gpu"]}
+        device = {"driver": "nvidia", "count": container.need.gpus, "capabilities": ["gpu"]}
         service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
     urls = [f"http://127.0.0.1:{container.ports[asked.port]}{asked.path}" for asked in container.ready]
     service["healthcheck"] = {
-        "test": ["CMD", *_PROBE, *urls],
+        "test": ["CMD", *PROBE, *urls],
         "interval": "10s",
         "timeout": "10s",
         "retries": 3,

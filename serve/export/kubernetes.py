@@ -69,7 +69,7 @@ class Manifests:
         ]
 
     def _claim(self) -> dict[str, Any]:
-        size = {"requests": {"storage": f"{gib(self.container.engine_bytes + _HOME_BYTES)}Gi"}}
+        size = {"requests": {"storage": f"{gib(self.container.need.engine_bytes + _HOME_BYTES)}Gi"}}
         return self._of("PersistentVolumeClaim", _HOME) | {"spec": {"accessModes": ["ReadWriteOnce"], "resources": size}}
 
     def _deployment(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .container import HOME, Asked, EngineContainer
+from .container import HOME, PROBE, Asked, EngineContainer
 from .text import gib
 
 __all__ = ["FILES", "KEY", "pod_spec"]
@@ -15,7 +15,6 @@ FILES, KEY = "files", "key"
 _USER = 1000
 _LONGEST_LOAD_S = 1800
 _PERIOD_S = 10
-_PYTHON = "python"
 _COMPUTE = "nvidia.com/gpu.compute"
 """Labels that NVIDIA's GPU feature discovery gives to nodes."""
 
@@ -41,10 +40,10 @@ def pod_spec(container: EngineContainer, *, name: str, claim: str) -> dict[str, 
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    if container.compute_capability:
-        major, _, minor = container.compute_capability.partition(".")
+    if container.need.compute_capability:
+        major, _, minor = container.need.compute_capability.partition(".")
         spec["nodeSelector"] = {f"{_COMPUTE}.major": major, f"{_COMPUTE}.minor": minor}
-    if container.gpus:
+    if container.need.gpus:
         spec["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
     return spec | {
         "initContainers": [_waiting(container)],
@@ -118,7 +117,7 @@ def _probe(container: EngineContainer, *, failures: int) -> dict[str, Any]:
         how: dict[str, Any] = {"httpGet": {"port": asked.port, "path": asked.path}}
     else:
         urls = [_url(container, asked) for asked in container.ready]
-        how = {"exec": {"command": [_PYTHON, "-P", "-m", "roundhouse.serve.probe", *urls]}}
+        how = {"exec": {"command": [*PROBE, *urls]}}
     return {**how, "periodSeconds": _PERIOD_S, "timeoutSeconds": _PERIOD_S, "failureThreshold": failures}
 
 
@@ -127,13 +126,13 @@ def _url(container: EngineContainer, asked: Asked) -> str:
 
 
 def _resources(container: EngineContainer) -> dict[str, Any]:
-    memory = f"{gib(container.memory_bytes)}Gi"
-    if not container.gpus:
+    memory = f"{gib(container.need.memory_bytes)}Gi"
+    if not container.need.gpus:
         # Without a limit of its own it would take the node's memory for its own, and a neighbour's need for room.
         return {"requests": {"cpu": "2", "memory": memory}, "limits": {"memory": memory}}
     return {
-        "requests": {"cpu": str(4 * container.gpus), "memory": memory},
-        "limits": {"nvidia.com/gpu": str(container.gpus)},
+        "requests": {"cpu": str(4 * container.need.gpus), "memory": memory},
+        "limits": {"nvidia.com/gpu": str(container.need.gpus)},
     }
 
 
@@ -142,7 +141,7 @@ def _unprivileged() -> dict[str, Any]:
 
 
 def _volumes(container: EngineContainer, name: str, claim: str) -> list[dict[str, Any]]:
-    shared = {"medium": "Memory", "sizeLimit": f"{gib(container.shared_bytes)}Gi"}
+    shared = {"medium": "Memory", "sizeLimit": f"{gib(container.need.shared_bytes)}Gi"}
     found: list[dict[str, Any]] = [
         {"name": "home", "persistentVolumeClaim": {"claimName": claim}},
         {"name": "shared-memory", "emptyDir": shared},

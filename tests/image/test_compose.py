@@ -13,6 +13,8 @@ import yaml
 from command_words import parse, with_defaults
 from dockerfile import read_dockerfile
 
+from roundhouse.serve.export.container import PROBE
+
 FILE = Path(__file__).parents[2] / "compose.yaml"
 SERVICES: dict[str, Any] = yaml.safe_load(with_defaults(FILE.read_text()))["services"]
 OURS = [name for name in SERVICES if name != "postgres"]
@@ -50,8 +52,8 @@ def test_commands_and_health_checks_are_ours(name: str) -> None:
     if words[0] == "roundhouse":
         parse(words[1:])
     else:
-        assert words[:3] == ["python", "-P", "-m"]
-        assert callable(importlib.import_module(words[3]).main)
+        assert tuple(words[: len(PROBE)]) == PROBE
+        assert callable(importlib.import_module(PROBE[-1]).main)
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -16,6 +16,8 @@ from dockerfile import Stage, read_dockerfile
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from roundhouse.serve.export.container import PROBE
+
 ROOT = Path(__file__).parents[2]
 ARGUMENTS, STAGES = read_dockerfile(ROOT / "Dockerfile")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -31,7 +33,8 @@ def test_the_stages_are_these() -> None:
 
 def test_the_context_is_what_the_wheel_is_made_of_and_nothing_else() -> None:
     sent = set(files_sent(ROOT))
-    listed = subprocess.run(["git", "ls-files", *ROOMS], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *ROOMS]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     assert set(listed) <= sent
     assert {name.split("/")[0] for name in sent - set(listed)} == {
         *("pyproject.toml", "constraints.txt", "README.md", "CHANGELOG.md", "LICENSE", "src"),
@@ -78,8 +81,10 @@ def test_it_runs_as_nobody_in_particular_and_can_be_asked_whether_it_is_well(nam
     assert stage.values("ENV")["ROUNDHOUSE_HOME"] == stage.texts("VOLUME")[0]
     (check,) = stage.texts("HEALTHCHECK")
     command = json.loads(check.partition("CMD ")[2])
-    assert command[:3] == ["python", "-P", "-m"]
+    assert tuple(command) == PROBE
     assert callable(importlib.import_module(command[3]).main)
+    assert "python3 -m venv venv" in " ".join(stage.texts("RUN")).replace("python -m", "python3 -m")
+    assert stage.texts("WORKDIR")[0] == str(Path(command[0]).parents[2])
     assert json.loads(stage.texts("ENTRYPOINT")[0])[-1] in PROJECT["scripts"]
 
 

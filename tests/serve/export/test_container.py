@@ -13,12 +13,14 @@ from dockerfile import read_dockerfile
 from exported_engines import exported
 
 from roundhouse.errors import UsageError
+from roundhouse.serve.export.choosing import Server, container_of
 from roundhouse.serve.export.compose import compose_text, service_name
-from roundhouse.serve.export.container import GPU_IMAGE, HOME, IMAGE, Asked, EngineContainer, container_of
+from roundhouse.serve.export.container import GPU_IMAGE, HOME, IMAGE, PROBE, Asked, EngineContainer
 from roundhouse.serve.export.kubernetes import Manifests, resource_name
 
 _, STAGES = read_dockerfile(Path(__file__).parents[3] / "Dockerfile")
-TORCH, TENSORRT = exported("smollm2"), exported("Llama-3.1-70B")
+NOWHERE = Path("/srv/roundhouse/engines")
+TORCH, TENSORRT = exported("smollm2", NOWHERE), exported("Llama-3.1-70B", NOWHERE)
 
 
 def compose(container: EngineContainer, folder: str = "/srv/engine") -> Any:
@@ -53,10 +55,10 @@ def test_a_cpu_is_told_how_many_pages_its_memory_has_room_for() -> None:
     plan = TORCH.manifest.plan
     kv_bytes = parse(container.arguments)["kv_cache_bytes"]
     assert kv_bytes == plan.kv_bytes
-    assert container.memory_bytes >= plan.weight_bytes_per_gpu + kv_bytes
+    assert container.need.memory_bytes >= plan.weight_bytes_per_gpu + kv_bytes
     resources = deployment(Manifests(container, "a"))["containers"][0]["resources"]
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
-    assert int(resources["limits"]["memory"].removesuffix("Gi")) * 2**30 >= container.memory_bytes
+    assert int(resources["limits"]["memory"].removesuffix("Gi")) * 2**30 >= container.need.memory_bytes
 
 
 def test_gpus_are_asked_for_and_are_those_that_it_was_compiled_for() -> None:
@@ -70,7 +72,7 @@ def test_gpus_are_asked_for_and_are_those_that_it_was_compiled_for() -> None:
 
 
 def test_more_gpus_than_a_machine_has_are_refused() -> None:
-    assert container_of(TENSORRT, gpus_per_node=4).gpus == 4
+    assert container_of(TENSORRT, gpus_per_node=4).need.gpus == 4
     with pytest.raises(UsageError, match="takes 4 GPUs, and a machine has 2"):
         container_of(TENSORRT, gpus_per_node=2)
 
@@ -82,7 +84,7 @@ def test_probes_ask_ports_that_the_container_has() -> None:
     two = dataclasses.replace(two, ready=(Asked("http", "/v2/health/ready"), Asked("guard", "/ready")))
     server = deployment(Manifests(two, "a"))["containers"][0]
     probe = server["readinessProbe"]["exec"]["command"]
-    assert probe[:4] == ["python", "-P", "-m", "roundhouse.serve.probe"]
+    assert tuple(probe[:4]) == PROBE
     assert probe[4:] == ["http://127.0.0.1:8000/v2/health/ready", "http://127.0.0.1:8003/ready"]
     assert server["startupProbe"]["exec"]["command"] == probe
     assert server["livenessProbe"]["httpGet"] == {"port": "http", "path": "/v2/health/live"}
@@ -90,6 +92,49 @@ def test_probes_ask_ports_that_the_container_has() -> None:
     services = {each["metadata"]["name"]: each for each in Manifests(two, "a").documents() if each["kind"] == "Service"}
     assert [port["name"] for port in services["a"]["spec"]["ports"]] == ["http"]
     assert services["a-guard"]["metadata"]["annotations"]["prometheus.io/port"] == "8003"
+
+
+@pytest.mark.parametrize("server", ["triton", "trtllm-serve"])
+def test_tensorrt_llms_own_servers_are_ready_when_the_page_check_is_alive(tmp_path: Path, server: Server) -> None:
+    engine = exported("qwen3-30b-a3b", tmp_path)
+    guarded, unguarded = (container_of(engine, server=server, guard=guard) for guard in (None, "off"))
+    assert [asked.port for asked in guarded.ready] == [guarded.live.port, "guard"]
+    assert "guard" in guarded.metrics
+    assert [asked.port for asked in unguarded.ready] == [unguarded.live.port]
+    assert "guard" not in (*unguarded.ports, *unguarded.metrics)
+    (arguments,) = [yaml.safe_load(text) for path, text in guarded.files.items() if path.endswith(".yaml")]
+    (plain,) = [yaml.safe_load(text) for path, text in unguarded.files.items() if path.endswith(".yaml")]
+    told = arguments["env_overrides"]
+    assert told["ROUNDHOUSE_GUARD_METRICS"].endswith(f":{guarded.ports['guard']}")
+    assert told["ROUNDHOUSE_GUARD_HOME"] == HOME
+    library = Path(told["ROUNDHOUSE_GUARD_LIBRARY"])
+    assert any(str(library) in text and text.endswith(f"{library.parent.name}/") for text in STAGES["gpu"].texts("COPY"))
+    assert "env_overrides" not in plain
+    assert f"--target {Path(guarded.environment['PYTHONPATH']).name} " in " ".join(STAGES["gpu"].texts("RUN"))
+    assert not guarded.keyed
+
+
+def test_where_tensorrt_llms_server_finds_its_files(tmp_path: Path) -> None:
+    engine = exported("qwen3-30b-a3b", tmp_path)
+    triton, own = container_of(engine), container_of(engine, server="trtllm-serve")
+    (option,) = triton.arguments
+    assert {path.rsplit("/", 1)[0] for path in triton.files} == {
+        f"{option.partition('=')[2]}/qwen3-30b-a3b{version}" for version in ("", "/1")
+    }
+    assert own.arguments[own.arguments.index("--config") + 1] in own.files
+    assert own.arguments[0] == f"{own.engine_folder}/checkpoint"
+    assert int(own.arguments[own.arguments.index("--port") + 1]) == own.ports["openai"]
+
+
+def test_engines_of_other_targets_are_nothing_for_trtllm_serve() -> None:
+    for engine in (TORCH, TENSORRT):
+        with pytest.raises(UsageError, match="which trtllm-serve does not serve"):
+            container_of(engine, server="trtllm-serve")
+
+
+def test_the_page_check_that_is_asked_for_is_the_one_that_serves() -> None:
+    assert parse(container_of(TORCH, guard="tags+content").arguments)["guard"] == "tags+content"
+    assert parse(container_of(TORCH).arguments)["guard"] is None
 
 
 def test_files_are_found_where_the_container_looks_for_them() -> None:

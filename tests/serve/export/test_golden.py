@@ -10,17 +10,15 @@ import pytest
 import yaml
 from exported_engines import GOLDEN, golden_texts
 
-TEXTS = golden_texts()
-COMPOSE = [path for path in TEXTS if path.name.endswith(".compose.yaml")]
-KUBERNETES = [path for path in TEXTS if path.name.endswith(".kubernetes.yaml")]
+COMPOSE, KUBERNETES = (sorted(GOLDEN.glob(f"*.{kind}.yaml")) for kind in ("compose", "kubernetes"))
 
 
 def called(path: Path) -> str:
     return path.name
 
 
-def test_exports_are_their_golden_files() -> None:
-    assert {path: path.read_text() for path in GOLDEN.iterdir()} == TEXTS
+def test_exports_are_their_golden_files(tmp_path: Path) -> None:
+    assert {path: path.read_text() for path in GOLDEN.iterdir()} == golden_texts(tmp_path)
 
 
 def test_compose_files_keep_to_the_specification() -> None:
@@ -34,7 +32,7 @@ def test_compose_files_keep_to_the_specification() -> None:
 def test_manifests_keep_to_kubernetes_own_schemas(path: Path, version: str) -> None:
     import kubernetes_validate
 
-    documents = list(yaml.safe_load_all(TEXTS[path]))
+    documents = list(yaml.safe_load_all(path.read_text()))
     assert {"PersistentVolumeClaim", "Deployment", "Service", "ConfigMap"} == {each["kind"] for each in documents}
     for document in documents:
         kubernetes_validate.validate(document, version, strict=True)
@@ -44,7 +42,7 @@ def test_a_schema_that_is_kept_to_is_one_that_can_be_broken() -> None:
     import kubernetes_validate
 
     (path, *_) = KUBERNETES
-    deployment = next(each for each in yaml.safe_load_all(TEXTS[path]) if each["kind"] == "Deployment")
+    deployment = next(each for each in yaml.safe_load_all(path.read_text()) if each["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["containers"][0]["redinessProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError, match="redinessProbe"):
         kubernetes_validate.validate(deployment, "1.37", strict=True)

@@ -1,0 +1,98 @@
+"""Which container serves an engine: by its target, and by the server that is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from roundhouse.build.recipe import Guard
+from roundhouse.errors import UsageError
+
+from ..triton.repository import model_name
+from .container import CONTAINER_ENTRY, GPU_IMAGE, IMAGE, Asked, EngineContainer, Need
+
+if TYPE_CHECKING:
+    from roundhouse.build.engine import Engine
+
+__all__ = ["Server", "container_of"]
+
+Server = Literal["triton", "trtllm-serve"]
+
+_BESIDE_TENSORRT_LLM = "/opt/roundhouse/engine/bin/roundhouse"
+_GIB = 2**30
+_PROCESSES_BYTES = 3 * _GIB
+"""Of a server and an engine process, or of a rank, with their libraries, without weights and pages."""
+_SHARED_BYTES = 2 * _GIB
+"""For Triton's tensors, and for what GPUs of one node tell each other; taken only as far as it is used."""
+
+
+def container_of(
+    engine: Engine,
+    *,
+    image: str | None = None,
+    guard: Guard | None = None,
+    server: Server = "triton",
+    gpus_per_node: int = 8,
+) -> EngineContainer:
+    """How an engine is served in a container on one machine.
+
+    Args:
+        engine: the engine.
+        image: None takes the name of the Dockerfile's stage.
+        guard: the page check; None takes the recipe's.
+        server: ``trtllm-serve`` for engines of `trtllm-pytorch` only.
+        gpus_per_node: how many a machine has.
+
+    Raises:
+        UsageError: the engine takes more GPUs than one machine has, is not for this server, or cannot have this page check.
+        EngineError: arguments that were written when it was built cannot be read.
+    """
+    target = engine.manifest.recipe.target
+    need = _need(engine)
+    if need.gpus > gpus_per_node:
+        raise UsageError(
+            f"engine {engine.manifest.id} takes {need.gpus} GPUs, and a machine has {gpus_per_node}",
+            hint="What a deployment over several machines needs is in docs/deploy.md.",
+        )
+    if target == "trtllm-pytorch":
+        from .llm_container import llmapi_container, trtllm_serve_container
+
+        make = llmapi_container if server == "triton" else trtllm_serve_container
+        return make(engine, image or GPU_IMAGE, need, guard)
+    if server != "triton":
+        raise UsageError(f"engine {engine.manifest.id} is for the target {target}, which {server} does not serve")
+    return _own(engine, image, need, guard)
+
+
+def _need(engine: Engine) -> Need:
+    plan, compiled = engine.manifest.plan, engine.manifest.compiled
+    if engine.manifest.recipe.target == "torch":
+        weights_and_pages = plan.weight_bytes_per_gpu + plan.kv_bytes
+        return Need(engine.total_bytes, weights_and_pages + _PROCESSES_BYTES, _SHARED_BYTES)
+    return Need(
+        engine.total_bytes,
+        memory_bytes=engine.total_bytes + plan.gpus * _PROCESSES_BYTES,  # what is loaded passes through the host's memory
+        shared_bytes=plan.gpus * _SHARED_BYTES,
+        gpus=plan.gpus,
+        compute_capability=compiled.compute_capability if compiled else None,
+    )
+
+
+def _own(engine: Engine, image: str | None, need: Need, guard: Guard | None) -> EngineContainer:
+    """A container that runs `roundhouse serve`: its front knows whether tokens come out, and whether steps are checked."""
+    arguments = ["serve", engine.manifest.id, "--host", "0.0.0.0"]
+    if guard is not None:
+        arguments += ["--guard", guard]
+    if not need.gpus:  # a pool of half the free memory would be another one on each machine
+        arguments += ["--kv-cache-bytes", str(engine.manifest.plan.kv_bytes)]
+    return EngineContainer(
+        name=model_name(engine),
+        engine_id=engine.manifest.id,
+        image=image or (GPU_IMAGE if need.gpus else IMAGE),
+        entrypoint=(CONTAINER_ENTRY, _BESIDE_TENSORRT_LLM) if need.gpus else (),
+        arguments=tuple(arguments),
+        ports={"openai": 9000, "http": 8000, "grpc": 8001, "metrics": 8002},
+        live=Asked("openai", "/healthz"),
+        ready=(Asked("openai", "/readyz"),),
+        metrics=("metrics",),
+        need=need,
+    )
