@@ -108,7 +108,10 @@ COPY --from=plugin /opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so /opt/
 # PATH stays the container's: the Python that it finds first is the one that TensorRT-LLM is installed for, and Triton's stub
 # and what it starts take that one.
 ENV HOME=/home/roundhouse \
-    ROUNDHOUSE_HOME=/home/roundhouse/data
+    ROUNDHOUSE_HOME=/home/roundhouse/data \
+    ROUNDHOUSE_TRTLLM_PYTHON=/opt/roundhouse/engine/bin/python \
+    ROUNDHOUSE_GUARD_PLUGIN=/opt/roundhouse/plugin/page_guard.ptx \
+    ROUNDHOUSE_GUARD_LIBRARY=/opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so
 USER 1000
 VOLUME /home/roundhouse/data
 EXPOSE 8080 9000 8000 8001 8002 8003

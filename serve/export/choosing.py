@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from roundhouse.build.recipe import Guard
 from roundhouse.errors import UsageError
 
+from ..settings import EngineSettings, Overrides
 from ..triton.repository import model_name
 from .container import CONTAINER_ENTRY, GPU_IMAGE, IMAGE, Asked, EngineContainer, Need
 
@@ -18,6 +19,7 @@ __all__ = ["Server", "container_of"]
 Server = Literal["triton", "trtllm-serve"]
 
 _BESIDE_TENSORRT_LLM = "/opt/roundhouse/engine/bin/roundhouse"
+_MEMORY = ("kv_cache_tokens", "memory_fraction")
 _GIB = 2**30
 _PROCESSES_BYTES = 3 * _GIB
 """Of a server and an engine process, or of a rank, with their libraries, without weights and pages."""
@@ -29,7 +31,7 @@ def container_of(
     engine: Engine,
     *,
     image: str | None = None,
-    guard: Guard | None = None,
+    overrides: Overrides | None = None,
     server: Server = "triton",
     gpus_per_node: int = 8,
 ) -> EngineContainer:
@@ -38,16 +40,20 @@ def container_of(
     Args:
         engine: the engine.
         image: None takes the name of the Dockerfile's stage.
-        guard: the page check; None takes the recipe's.
+        overrides: what to change of its recipe.
         server: ``trtllm-serve`` for engines of `trtllm-pytorch` only.
         gpus_per_node: how many a machine has.
 
     Raises:
-        UsageError: the engine takes more GPUs than one machine has, is not for this server, or cannot have this page check.
+        UsageError: the engine takes more GPUs than one machine has, is not for this server, or cannot
+            run with these overrides.
         EngineError: arguments that were written when it was built cannot be read.
     """
     target = engine.manifest.recipe.target
-    need = _need(engine)
+    changes = overrides or Overrides()
+    if target == "torch":
+        changes = _sized(engine, changes)
+    need = _need(engine, changes)
     if need.gpus > gpus_per_node:
         raise UsageError(
             f"engine {engine.manifest.id} takes {need.gpus} GPUs, and a machine has {gpus_per_node}",
@@ -57,16 +63,27 @@ def container_of(
         from .llm_container import llmapi_container, trtllm_serve_container
 
         make = llmapi_container if server == "triton" else trtllm_serve_container
-        return make(engine, image or GPU_IMAGE, need, guard)
+        return make(engine, image or GPU_IMAGE, need, changes)
     if server != "triton":
         raise UsageError(f"engine {engine.manifest.id} is for the target {target}, which {server} does not serve")
-    return _own(engine, image, need, guard)
+    return _own(engine, image, need, changes)
 
 
-def _need(engine: Engine) -> Need:
+def _sized(engine: Engine, overrides: Overrides) -> Overrides:
+    """With the KV pool's bytes, as on the machine that the plan is of: elsewhere a share of free memory would be another.
+
+    Raises:
+        UsageError: the combination is impossible.
+    """
+    free = engine.manifest.plan.hardware.free_memory
+    kv_bytes = EngineSettings.for_engine(engine, overrides, free_memory=free).kv.bytes
+    return overrides.model_copy(update={**dict.fromkeys(_MEMORY), "kv_cache_bytes": kv_bytes})
+
+
+def _need(engine: Engine, overrides: Overrides) -> Need:
     plan, compiled = engine.manifest.plan, engine.manifest.compiled
     if engine.manifest.recipe.target == "torch":
-        weights_and_pages = plan.weight_bytes_per_gpu + plan.kv_bytes
+        weights_and_pages = plan.weight_bytes_per_gpu + (overrides.kv_cache_bytes or 0)
         return Need(engine.total_bytes, weights_and_pages + _PROCESSES_BYTES, _SHARED_BYTES)
     return Need(
         engine.total_bytes,
@@ -77,22 +94,33 @@ def _need(engine: Engine) -> Need:
     )
 
 
-def _own(engine: Engine, image: str | None, need: Need, guard: Guard | None) -> EngineContainer:
+def _own(engine: Engine, image: str | None, need: Need, overrides: Overrides) -> EngineContainer:
     """A container that runs `roundhouse serve`: its front knows whether tokens come out, and whether steps are checked."""
-    arguments = ["serve", engine.manifest.id, "--host", "0.0.0.0"]
-    if guard is not None:
-        arguments += ["--guard", guard]
-    if not need.gpus:  # a pool of half the free memory would be another one on each machine
-        arguments += ["--kv-cache-bytes", str(engine.manifest.plan.kv_bytes)]
     return EngineContainer(
         name=model_name(engine),
         engine_id=engine.manifest.id,
         image=image or (GPU_IMAGE if need.gpus else IMAGE),
         entrypoint=(CONTAINER_ENTRY, _BESIDE_TENSORRT_LLM) if need.gpus else (),
-        arguments=tuple(arguments),
+        arguments=("serve", engine.manifest.id, "--host", "0.0.0.0", *_options(overrides)),
         ports={"openai": 9000, "http": 8000, "grpc": 8001, "metrics": 8002},
         live=Asked("openai", "/healthz"),
         ready=(Asked("openai", "/readyz"),),
         metrics=("metrics",),
         need=need,
     )
+
+
+def _options(overrides: Overrides) -> Iterator[str]:
+    """Overrides as options of `roundhouse serve`.
+
+    Raises:
+        UsageError: it has no such option.
+    """
+    for key, value in overrides.model_dump(exclude_none=True).items():
+        option = key.replace("_", "-")
+        if key == "kernels":
+            raise UsageError("--kernels is for measuring; `roundhouse serve` takes native kernels where they can be had")
+        if isinstance(value, bool):
+            yield f"--{option}" if value else f"--no-{option}"
+        else:
+            yield from (f"--{option}", str(value))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from roundhouse.build.command_options import HomeOption, home_at
 from roundhouse.build.commands import EngineArgument
 
+from ..engine_options import with_engine_options
 from .triton_commands import add_triton_commands
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roundhouse.build.engine import Engine
 
     from .choosing import Server
@@ -24,7 +27,6 @@ _Output = Annotated[Path | None, typer.Option("--output", help="File to write; s
 _Image = Annotated[
     str | None, typer.Option(help="Image to run: default roundhouse:cpu or roundhouse:gpu, by the engine's target.")
 ]
-_Guard = Annotated[str | None, typer.Option(help="Page check: off, tags or tags+content. Default: the recipe's.")]
 _Server = Annotated[
     Literal["triton", "trtllm-serve"], typer.Option(help="triton, or trtllm-serve for engines of trtllm-pytorch.")
 ]
@@ -41,23 +43,25 @@ def export_commands() -> typer.Typer:
     return group
 
 
+@with_engine_options
 def compose(
     engine: EngineArgument,
     image: _Image = None,
-    guard: _Guard = None,
     server: _Server = "triton",
     gpus_per_node: _GpusPerNode = 8,
     output: _Output = None,
     home: HomeOption = None,
+    **engine_keys: Any,
 ) -> None:
     """Write a Compose file that serves an engine from its folder on this machine."""
     from .compose import compose_text
 
     found = _find(engine, home)
-    container = _container(found, image, guard, server, gpus_per_node)
+    container = _container(found, image, server, gpus_per_node, engine_keys)
     _write(compose_text(container, found.folder.resolve()), output)
 
 
+@with_engine_options
 def kubernetes(
     engine: EngineArgument,
     name: Annotated[
@@ -68,17 +72,17 @@ def kubernetes(
         str | None, typer.Option(help="An existing volume claim with a home in it; one is made when left out.")
     ] = None,
     image: _Image = None,
-    guard: _Guard = None,
     server: _Server = "triton",
     gpus_per_node: _GpusPerNode = 8,
     output: _Output = None,
     home: HomeOption = None,
+    **engine_keys: Any,
 ) -> None:
     """Write Kubernetes manifests that serve an engine on one node, with probes, metrics and a dashboard."""
     from .kubernetes import Manifests, resource_name
 
     found = _find(engine, home)
-    container = _container(found, image, guard, server, gpus_per_node)
+    container = _container(found, image, server, gpus_per_node, engine_keys)
     called = name or resource_name(container.name)
     _write(Manifests(container, called, namespace, claim).text(found.folder.resolve()), output)
 
@@ -96,12 +100,14 @@ def _find(engine: str, home: Path | None) -> Engine:
     return EngineStore(home_at(home)).find(engine)
 
 
-def _container(engine: Engine, image: str | None, guard: str | None, server: Server, gpus_per_node: int) -> EngineContainer:
+def _container(
+    engine: Engine, image: str | None, server: Server, gpus_per_node: int, engine_keys: Mapping[str, Any]
+) -> EngineContainer:
     from ..settings import overrides_of
     from .choosing import container_of
 
-    level = overrides_of(guard=guard).guard
-    return container_of(engine, image=image, guard=level, server=server, gpus_per_node=gpus_per_node)
+    overrides = overrides_of(**engine_keys)
+    return container_of(engine, image=image, overrides=overrides, server=server, gpus_per_node=gpus_per_node)
 
 
 def _write(text: str, output: Path | None) -> None:

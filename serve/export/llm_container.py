@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from roundhouse.build.recipe import Guard
 
+from ..settings import Overrides
 from ..triton.llmapi import LLMAPI_MODEL_PY, MODEL_YAML, llmapi_config_text, model_yaml
 from ..triton.repository import model_name
 from ..trtllm_arguments import LlmPlace, arguments_text, guard_of, serving_arguments
@@ -27,25 +28,27 @@ _ENVIRONMENT = {"PYTHONPATH": "/opt/roundhouse/package"}
 """The package for the container's own Python, with nothing of ours beside it."""
 
 
-def llmapi_container(engine: Engine, image: str, need: Need, asked: Guard | None) -> EngineContainer:
+def llmapi_container(engine: Engine, image: str, need: Need, overrides: Overrides) -> EngineContainer:
     """Triton with upstream's `llmapi` model.
 
     Args:
         engine: of the target `trtllm-pytorch`.
         image: with TensorRT-LLM, and this package beside it.
         need: what it takes of a machine.
-        asked: the page check; None takes the recipe's.
+        overrides: what to change of its recipe.
 
     Raises:
-        UsageError: the engine cannot have this page check.
+        UsageError: the engine cannot have this page check, or an override cannot be.
         EngineError: its arguments cannot be read.
     """
-    guard, name = guard_of(engine, asked), model_name(engine)
+    guard, name = guard_of(engine, overrides.guard), model_name(engine)
     folder = f"{_REPOSITORY}/{name}"
     files = {
         f"{folder}/config.pbtxt": llmapi_config_text(name),
         f"{folder}/1/model.py": LLMAPI_MODEL_PY,
-        f"{folder}/1/{MODEL_YAML}": model_yaml(serving_arguments(engine, _place(engine), guard), about=_about(engine, guard)),
+        f"{folder}/1/{MODEL_YAML}": model_yaml(
+            serving_arguments(engine, _place(engine), guard, overrides), about=_about(engine, guard)
+        ),
     }
     return EngineContainer(
         name=name,
@@ -65,10 +68,10 @@ def llmapi_container(engine: Engine, image: str, need: Need, asked: Guard | None
     )
 
 
-def trtllm_serve_container(engine: Engine, image: str, need: Need, asked: Guard | None) -> EngineContainer:
+def trtllm_serve_container(engine: Engine, image: str, need: Need, overrides: Overrides) -> EngineContainer:
     """TensorRT-LLM's own OpenAI-compatible server; arguments and errors as :func:`llmapi_container`."""
-    guard = guard_of(engine, asked)
-    arguments = serving_arguments(engine, _place(engine), guard)
+    guard = guard_of(engine, overrides.guard)
+    arguments = serving_arguments(engine, _place(engine), guard, overrides)
     command, *words = trtllm_serve_command(str(arguments.pop("model")), _ARGUMENTS)
     return EngineContainer(
         name=model_name(engine),

@@ -34,10 +34,11 @@ _METRICS = "0.0.0.0:8003"
 
 def add_triton_commands(export: typer.Typer) -> None:
     """Mount them in the group `export`."""
-    export.command("triton")(with_engine_options(triton))
-    export.command("trtllm-serve")(with_engine_options(trtllm_serve))
+    export.command("triton")(triton)
+    export.command("trtllm-serve")(trtllm_serve)
 
 
+@with_engine_options
 def triton(
     engine: EngineArgument,
     output: _Output = _REPOSITORY,
@@ -64,6 +65,7 @@ def triton(
     _show(export_triton(found, output, place, overrides=overrides, name=name, python=python or sys.executable), json=json)
 
 
+@with_engine_options
 def trtllm_serve(
     engine: EngineArgument,
     output: _Output = _HERE,

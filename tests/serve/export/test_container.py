@@ -17,6 +17,7 @@ from roundhouse.serve.export.choosing import Server, container_of
 from roundhouse.serve.export.compose import compose_text, service_name
 from roundhouse.serve.export.container import GPU_IMAGE, HOME, IMAGE, PROBE, Asked, EngineContainer
 from roundhouse.serve.export.kubernetes import Manifests, resource_name
+from roundhouse.serve.settings import Overrides
 
 _, STAGES = read_dockerfile(Path(__file__).parents[3] / "Dockerfile")
 NOWHERE = Path("/srv/roundhouse/engines")
@@ -97,7 +98,7 @@ def test_probes_ask_ports_that_the_container_has() -> None:
 @pytest.mark.parametrize("server", ["triton", "trtllm-serve"])
 def test_tensorrt_llms_own_servers_are_ready_when_the_page_check_is_alive(tmp_path: Path, server: Server) -> None:
     engine = exported("qwen3-30b-a3b", tmp_path)
-    guarded, unguarded = (container_of(engine, server=server, guard=guard) for guard in (None, "off"))
+    guarded, unguarded = (container_of(engine, server=server, overrides=Overrides(guard=guard)) for guard in (None, "off"))
     assert [asked.port for asked in guarded.ready] == [guarded.live.port, "guard"]
     assert "guard" in guarded.metrics
     assert [asked.port for asked in unguarded.ready] == [unguarded.live.port]
@@ -132,9 +133,26 @@ def test_engines_of_other_targets_are_nothing_for_trtllm_serve() -> None:
             container_of(engine, server="trtllm-serve")
 
 
-def test_the_page_check_that_is_asked_for_is_the_one_that_serves() -> None:
-    assert parse(container_of(TORCH, guard="tags+content").arguments)["guard"] == "tags+content"
-    assert parse(container_of(TORCH).arguments)["guard"] is None
+def test_what_is_asked_for_is_what_serves(tmp_path: Path) -> None:
+    asked = Overrides(guard="off", max_batch_size=4, prefix_reuse=False, max_waiting=7)
+    for engine in (TORCH, TENSORRT):
+        words = parse(container_of(engine, overrides=asked).arguments)
+        assert {key: words[key] for key in asked.model_fields_set} == asked.model_dump(include=asked.model_fields_set)
+    assert parse(container_of(TENSORRT).arguments)["guard"] is None
+    with pytest.raises(UsageError, match="--kernels is for measuring"):
+        container_of(TORCH, overrides=Overrides(kernels="torch"))
+    engine = exported("qwen3-30b-a3b", tmp_path)
+    files = container_of(engine, overrides=Overrides(max_batch_size=4)).files
+    assert "max_batch_size: 4\n" in next(text for path, text in files.items() if path.endswith("model.yaml"))
+
+
+def test_a_smaller_batch_takes_less_memory() -> None:
+    small, large = (container_of(TORCH, overrides=Overrides(max_batch_size=size)) for size in (1, 16))
+    saved = [parse(each.arguments)["kv_cache_bytes"] for each in (large, small)]
+    assert large.need.memory_bytes - small.need.memory_bytes == saved[0] - saved[1] > 0
+    tokens = container_of(TORCH, overrides=Overrides(kv_cache_tokens=1024))
+    assert "--kv-cache-tokens" not in tokens.arguments
+    assert parse(tokens.arguments)["kv_cache_bytes"] == 1024 * TORCH.manifest.plan.kv_bytes_per_token
 
 
 def test_files_are_found_where_the_container_looks_for_them() -> None:
