@@ -7,6 +7,7 @@
 # make soak   an hour of clients of every kind against a real server, half an hour of people and builds against a real console,
 #             a build killed and cancelled at each stage: and nothing left of them at the end
 # make image  the steps of the Dockerfile's stage `cpu` in a clean folder, which is removed afterwards (docs/deploy.md)
+# make test-gpu  the tests that need a GPU, and TensorRT-LLM for some of them; what was found goes into gpu-report.md
 # make drill  a million pages granted and thousands of faults put in: each must be stopped before a token comes out
 # All set up .venv first. They need Python 3.11 or 3.12, make and a C++ compiler; nothing else.
 
@@ -23,7 +24,7 @@ READY := $(VENV)/.ready
 # Files of tests that run at once: many wait for the processes that they started.
 TEST_WORKERS ?= 2
 
-.PHONY: demo console test bench bench-guard bench-console soak drill image lint types layers check docs screenshots constraints clean
+.PHONY: demo console test test-gpu bench bench-guard bench-console soak drill image lint types layers check docs screenshots constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -34,6 +35,10 @@ console: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+# On a machine with GPUs. TensorRT-LLM's Python, where it is another: ROUNDHOUSE_TRTLLM_PYTHON (docs/deploy.md).
+test-gpu: $(READY)
+	ROUNDHOUSE_GPU_REPORT=gpu-report.md $(BIN)/python -m pytest tests/gpu
 
 bench: $(READY)
 	$(BIN)/python tests/bench/run.py
