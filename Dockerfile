@@ -99,7 +99,8 @@ COPY --from=source /opt/roundhouse/source/engine.txt ./
 RUN python3 -m venv --system-site-packages engine \
  && engine/bin/pip install --no-cache-dir -r engine.txt
 # The package alone, for processes of the container's own Python: PYTHONPATH=/opt/roundhouse/package. Of what its page check
-# imports, only what that Python lacks lies beside it.
+# imports, only what that Python lacks lies beside it. `roundhouse` alone is told of the guard's plugin, which builds need: the
+# page check in TensorRT-LLM's ranks refuses variables of its own that it does not know.
 COPY --from=source /opt/roundhouse/source/wheels wheels
 # hadolint ignore=DL3013
 RUN venv/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
@@ -108,14 +109,15 @@ RUN venv/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && for need in msgspec platformdirs psutil xxhash; do \
       python3 -c "import $need" || venv/bin/pip install --no-cache-dir --no-deps -c constraints.txt --target package "$need"; \
     done \
- && ln -s /opt/roundhouse/venv/bin/roundhouse /usr/local/bin/roundhouse
+ && printf '#!/bin/sh\nexec env ROUNDHOUSE_GUARD_PLUGIN=%s /opt/roundhouse/venv/bin/roundhouse "$@"\n' \
+      /opt/roundhouse/plugin/page_guard.ptx > /usr/local/bin/roundhouse \
+ && chmod 755 /usr/local/bin/roundhouse
 COPY --from=plugin /opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so /opt/roundhouse/plugin/page_guard.ptx plugin/
 # PATH stays the container's: the Python that it finds first is the one that TensorRT-LLM is installed for, and Triton's stub
 # and what it starts take that one.
 ENV HOME=/home/roundhouse \
     ROUNDHOUSE_HOME=/home/roundhouse/data \
     ROUNDHOUSE_TRTLLM_PYTHON=/opt/roundhouse/engine/bin/python \
-    ROUNDHOUSE_GUARD_PLUGIN=/opt/roundhouse/plugin/page_guard.ptx \
     ROUNDHOUSE_GUARD_LIBRARY=/opt/roundhouse/plugin/libroundhouse_page_guard_cuda.so
 USER 1000
 VOLUME /home/roundhouse/data
