@@ -95,9 +95,11 @@ class Image:
         if any(word in command for word in _NEEDS_ROOT):
             self.left_out.append(command)
             return
-        if self._borrowed is not None and command.startswith("pip install") and _WHEEL not in command:
-            self.left_out.append(command)
-            return
+        if self._borrowed is not None:
+            if command.startswith("pip install") and _WHEEL not in command:
+                self.left_out.append(command)
+                return
+            command = command.replace("pip wheel ", "pip wheel --no-build-isolation ")  # what builds is borrowed, too
         known = self.environment | self._arguments
         subprocess.run(["sh", "-ec", self._moved(command)], cwd=self._folder, env=known, check=True)
         if self._borrowed is not None and "-m venv" in command:
