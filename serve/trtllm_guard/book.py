@@ -61,10 +61,12 @@ class PageBook:
         self._prefixes = PrefixBook(pages, page_tokens) if reuse else None
         self._grants: dict[int, list[Grant]] = {}
         self._holders = np.zeros(pages, dtype=np.int32)
+        self._computed: dict[int, int] = {}
+        """Of requests that are still in their prompt: how many tokens are computed after the step."""
         self._cached: set[int] = set()
         """Pages that only the reuse tree may hand out: they keep their tags."""
         self._wrong_from_the_start: dict[int, int] = {}
-        """Columns that came filled with what nobody stored for their request."""
+        """Columns that came filled in part, with what nobody stored for their request."""
         self._condemned: set[int] = set()
         self._quarantined: set[int] = set()
 
@@ -72,8 +74,16 @@ class PageBook:
         """What is noted from now on belongs to another step."""
         self.history.begin_step(self.history.step + 1)
 
-    def note(self, request: Request, pages: Sequence[int]) -> None:
-        """Take the pages that a request has after its grants; those that it had before keep their tags."""
+    def knows(self, request: Request) -> bool:
+        """Whether a request has begun."""
+        return request.py_request_id in self._grants
+
+    def note(self, request: Request, pages: Sequence[int], *, in_context: bool = False) -> None:
+        """Take the pages that a request has after its grants; those that it had before keep their tags.
+
+        What the coming step computes of a prompt may be found by others from this step on. Those that began earlier are
+        noted first.
+        """
         request_id = request.py_request_id
         grants = self._grants.get(request_id)
         if grants is None:
@@ -81,6 +91,11 @@ class PageBook:
         granted = [self._grant(page) for page in pages[len(grants) :]]
         grants += granted
         self.history.note(str(request_id), "granted", filter(self._is_page, granted))
+        if in_context:
+            self._computed[request_id] = computed = request.context_current_position + request.context_chunk_size
+            self._store(request, computed)
+        else:
+            self._computed.pop(request_id, None)
 
     def tables(self, requests: Sequence[Request], presented: Sequence[Sequence[int]]) -> PageTables:
         """Lay out what a batch presents; a page without a grant is expected to carry a tag that was never issued."""
@@ -88,16 +103,11 @@ class PageBook:
         table, expected = np.full(shape, -1, dtype=np.int32), np.full(shape, NEVER_ISSUED, dtype=np.int32)
         for row, (request, pages) in enumerate(zip(requests, presented, strict=True)):
             tags = [grant.tag for grant in self._grants.get(request.py_request_id, [])[: len(pages)]]
-            if (column := self._wrong_from_the_start.get(request.py_request_id, len(tags))) < len(tags):
-                tags[column] = NEVER_ISSUED
             table[row, : len(pages)] = pages
             expected[row, : len(tags)] = tags
+            if (column := self._wrong_from_the_start.get(request.py_request_id, len(tags))) < len(tags):
+                expected[row, column] = NEVER_ISSUED
         return PageTables(table, np.array([len(pages) for pages in presented], dtype=np.int32), expected)
-
-    def store_prompt(self, request: Request) -> None:
-        """The reuse tree was given a prompt's pages. What of the prompt was not computed yet, nobody may find in it."""
-        if request.py_request_id in self._grants:
-            self._store(request, request.context_current_position)
 
     def cut(self, request_id: int, columns: int) -> None:
         """Tokens were taken back: the request has only so many pages left."""
@@ -110,8 +120,9 @@ class PageBook:
         if request.py_request_id not in self._grants:
             return
         if not request.is_dummy_request:
-            # The last token's keys and values are not computed when the tree is given the others.
-            self._store(request, request.max_beam_num_tokens - 1)
+            # The last token of an answer was not computed. Of a prompt that was left, only some chunks were, and the tree is
+            # given all of it nevertheless.
+            self._store(request, self._computed.get(request.py_request_id, request.max_beam_num_tokens - 1))
         self._let_go(self._forget(request.py_request_id))
 
     def condemn(self, request_id: int) -> None:
@@ -145,18 +156,16 @@ class PageBook:
             return []
         shared, part = divmod(request.prepopulated_prompt_len, self.page_tokens)
         keys = self._prefixes.keys(request.get_tokens(0)[: request.prepopulated_prompt_len], _kind(request))
-        found = [Grant(page, self._prefixes.expected_tag(page, key)) for page, key in zip(pages[:shared], keys, strict=False)]
-        for grant in filter(self._counts, found):
+        stored = [Grant(page, self._prefixes.expected_tag(page, key)) for page, key in zip(pages, keys, strict=False)]
+        for grant in filter(self._counts, stored[:shared]):
             self._holders[grant.page] += 1
             self._cached.discard(grant.page)
-        self.history.note(str(request.py_request_id), "shared", filter(self._is_page, found))
-        if part:
-            # A page that is filled in part is taken over from whoever stored it, and then granted anew, for it will be
-            # written. Only now can be seen whether it was stored for this prefix.
-            taken = Grant(pages[shared], self._prefixes.expected_tag(pages[shared], keys[shared]))
-            if not self._counts(taken):
-                self._wrong_from_the_start[request.py_request_id] = shared
-        return found
+        self.history.note(str(request.py_request_id), "shared", filter(self._is_page, stored[:shared]))
+        # A last page that is filled in part is taken over from whoever stored it, and granted anew, for it will be written.
+        # Only now can be seen whether it was stored for this prefix.
+        if part and not self._counts(stored[shared]):
+            self._wrong_from_the_start[request.py_request_id] = shared
+        return stored[:shared]
 
     def _grant(self, page: int) -> Grant:
         if not 0 <= page < self.pages:
@@ -177,6 +186,7 @@ class PageBook:
 
     def _forget(self, request_id: int) -> list[Grant]:
         self._wrong_from_the_start.pop(request_id, None)
+        self._computed.pop(request_id, None)
         return self._grants.pop(request_id, [])
 
     def _let_go(self, grants: list[Grant]) -> None:

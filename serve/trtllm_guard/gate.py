@@ -45,7 +45,6 @@ CALLS = (
     Call(_MANAGER + "prepare_resources", 1),
     Call(_MANAGER + "reset_reuse_state", 0),
     Call(_MANAGER + "rewind_kv_cache", 2),
-    Call(_MANAGER + "update_resources", 1),
 )
 
 _NO_ARGUMENT = object()

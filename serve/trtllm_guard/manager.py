@@ -41,8 +41,10 @@ def guarded_manager(base: Any, made: Callable[[CacheManager], None]) -> Any:
             requests = real_requests(scheduled_batch)
             presented = self.get_batch_cache_indices([request.py_request_id for request in requests])
             self.page_book.begin_step()
-            for request, pages in zip(requests, presented, strict=True):
-                self.page_book.note(request, pages)
+            in_context = {request.py_request_id for request in scheduled_batch.context_requests}
+            noted = sorted(zip(requests, presented, strict=True), key=lambda each: not self.page_book.knows(each[0]))
+            for request, pages in noted:
+                self.page_book.note(request, pages, in_context=request.py_request_id in in_context)
 
         def add_dummy_requests(
             self,
@@ -61,11 +63,6 @@ def guarded_manager(base: Any, made: Callable[[CacheManager], None]) -> Any:
                 self.page_book.release(request)  # of an earlier dummy of this id
                 self.page_book.note(request, self.get_cache_indices(request))
             return made
-
-        def update_resources(self, scheduled_batch: ScheduledBatch, *arguments: Any, **keywords: Any) -> None:
-            super().update_resources(scheduled_batch, *arguments, **keywords)
-            for request in scheduled_batch.context_requests:
-                self.page_book.store_prompt(request)
 
         def rewind_kv_cache(self, request: Request, rewind_len: int) -> None:
             super().rewind_kv_cache(request, rewind_len)

@@ -181,7 +181,8 @@ class Blocks:
     def remove_sequence(self, request_id: int, request: LlmRequest) -> None:
         sequence = self.sequences.pop(request_id, [])
         if self.reuse and sequence and not request.is_dummy_request:
-            self._store(request, sequence, request.context_current_position if request.in_context else len(request.tokens) - 1)
+            computed = request.context_current_position if request.in_context else len(request.tokens) - 1
+            self._store(request, sequence, computed)
         for block in reversed(sequence):
             self._put(block)
 

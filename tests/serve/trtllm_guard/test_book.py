@@ -22,7 +22,8 @@ def request(number: int, tokens: list[int] | None = None, *, found: int = 0, sal
     return SimpleNamespace(
         py_request_id=number,
         prepopulated_prompt_len=found,
-        context_current_position=len(tokens),
+        context_current_position=0,
+        context_chunk_size=len(tokens),
         max_beam_num_tokens=len(tokens),
         is_dummy_request=False,
         lora_task_id=None,
@@ -103,8 +104,7 @@ def test_pages_in_the_reuse_tree_keep_their_tags_until_they_are_granted_again() 
 
 def test_a_hit_copies_the_tag_that_was_issued() -> None:
     kept, one = book(), request(1)
-    kept.note(one, [3, 5, 6])
-    kept.store_prompt(one)
+    kept.note(one, [3, 5, 6], in_context=True)
     kept.tracker.page_tags[3] = 77
     late = request(2, found=8)
     kept.note(late, [3, 5, 8])
@@ -114,8 +114,7 @@ def test_a_hit_copies_the_tag_that_was_issued() -> None:
 
 def test_a_shared_page_is_free_of_its_tag_when_the_last_holder_lets_go_and_the_tree_is_emptied() -> None:
     kept, one, late = book(), request(1), request(2, found=8)
-    kept.note(one, [3, 5, 6])
-    kept.store_prompt(one)
+    kept.note(one, [3, 5, 6], in_context=True)
     kept.note(late, [3, 5, 8])
     kept.forget_prefixes()
     kept.release(one)
@@ -135,11 +134,25 @@ def test_a_page_found_for_another_prefix_or_tenant_is_wrong(late: Any) -> None:
     assert bad_columns(kept, (late, [3, 8])) == [0]
 
 
-def test_a_prompt_that_is_not_computed_yet_cannot_be_found() -> None:
+def test_of_a_prompt_can_be_found_what_is_computed_after_the_step() -> None:
     kept, one = book(), request(1)
+    one.context_chunk_size = 4
+    kept.note(one, [3, 5, 6], in_context=True)
+    early, late = request(2, found=8), request(3, found=8)
+    kept.note(early, [3, 5, 8])
+    assert bad_columns(kept, (early, [3, 5, 8])) == [1]
     one.context_current_position = 4
-    kept.note(one, [3, 5, 6])
-    kept.store_prompt(one)
+    kept.note(one, [3, 5, 6], in_context=True)
+    kept.note(late, [3, 5, 9])
+    assert bad_columns(kept, (late, [3, 5, 9])) == [-1]
+
+
+def test_of_a_prompt_that_was_left_nobody_may_find_what_was_never_computed() -> None:
+    kept, one = book(), request(1)
+    one.context_chunk_size = 4
+    kept.note(one, [3, 5, 6], in_context=True)
+    kept.release(one)
+    assert kept.counts().cached == 1
     late = request(2, found=8)
     kept.note(late, [3, 5, 8])
     assert bad_columns(kept, (late, [3, 5, 8])) == [1]

@@ -125,13 +125,12 @@ def found_for_another_prefix(engine: Guarded, draw: random.Random) -> None:
 
 @fault
 def found_after_it_was_granted(engine: Guarded, draw: random.Random) -> None:
-    """An evicted block stays in the tree."""
-    if engine.blocks.free and engine.blocks.root.next:
-        key = draw.choice(list(engine.blocks.root.next))
-        block = engine.blocks.root.next[key]
+    """A free block comes next, and stays in the tree when it is granted."""
+    found = [block for block in engine.blocks.root.next.values() if block in engine.blocks.free]
+    if found:
+        block = draw.choice(found)
         block.previous = None
-        if block in engine.blocks.free:
-            engine.blocks.free.remove(block)
+        engine.blocks.free.remove(block)
         engine.blocks.free.appendleft(block)
 
 
