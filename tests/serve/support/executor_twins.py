@@ -116,11 +116,13 @@ class _Block:
 class Blocks:
     """The C++ manager: blocks with reference counts, a queue of free ones, and the tree that finds them by their tokens."""
 
-    def __init__(self, pages: int, *, reuse: bool) -> None:
+    def __init__(self, pages: int, *, reuse: bool, early: bool) -> None:
         self.content = np.full((pages, PAGE_TOKENS), -1, dtype=np.int64)
         self.all = [_Block(number) for number in range(pages)]
         self.free = deque(self.all)
         self.reuse = reuse
+        self.early = early
+        """Whether the tree is given what is not computed yet, as TensorRT-LLM's source reads."""
         self.sequences: dict[int, list[_Block]] = {}
         self.lengths: dict[int, int] = {}
         self.root = _Block(-1)
@@ -176,12 +178,15 @@ class Blocks:
     def store_context_blocks(self, request: LlmRequest) -> None:
         if self.reuse:
             computed = min(request.context_current_position, len(request.tokens) - 1)
+            if self.early:
+                computed = len(request.tokens) - 1
             self._store(request, self.sequences[request.py_request_id], computed // PAGE_TOKENS * PAGE_TOKENS)
 
     def remove_sequence(self, request_id: int, request: LlmRequest) -> None:
         sequence = self.sequences.pop(request_id, [])
         if self.reuse and sequence and not request.is_dummy_request:
-            computed = request.context_current_position if request.in_context else len(request.tokens) - 1
+            left_early = request.in_context and not self.early
+            computed = request.context_current_position if left_early else len(request.tokens) - 1
             self._store(request, sequence, computed)
         for block in reversed(sequence):
             self._put(block)
@@ -235,8 +240,8 @@ def _keys(request: LlmRequest, count: int) -> list[tuple[Any, ...]]:
 class KVCacheManager:
     """The Python manager around the blocks."""
 
-    def __init__(self, pages: int = 32, *, reuse: bool = True, window: int = 1000) -> None:
-        self.impl = Blocks(pages, reuse=reuse)
+    def __init__(self, pages: int = 32, *, reuse: bool = True, early: bool = False, window: int = 1000) -> None:
+        self.impl = Blocks(pages, reuse=reuse, early=early)
         self.tokens_per_block = PAGE_TOKENS
         self.blocks_in_primary_pool = pages
         self.enable_block_reuse = reuse

@@ -185,6 +185,26 @@ def test_who_presents_another_s_page_is_stopped_and_the_others_go_on() -> None:
     assert engine.executor.answers == {2: expected_answer([4, 3, 2, 1, 0], 6)}
 
 
+@settings(max_examples=30)
+@given(seed=SEEDS)
+def test_what_the_tree_is_given_before_it_is_computed_nobody_reads(seed: int) -> None:
+    engine = make_guarded(pages=200, chunk=PAGE_TOKENS, batch=4, early=True)
+    traffic = Traffic(random.Random(seed))
+    traffic.play(engine, 30)
+    assert traffic.wrong_answers(engine.executor) == []
+
+
+def test_whose_prompt_is_found_too_early_goes_on() -> None:
+    engine = make_guarded(chunk=PAGE_TOKENS, early=True)
+    prompt = [1, 2, 3, 4, 4, 3, 2, 1, 1, 2, 3, 4, 0]
+    engine.submit(LlmRequest(1, prompt, 3))
+    engine.executor.step()
+    engine.submit(LlmRequest(2, prompt, 3))
+    engine.drain()
+    assert engine.executor.errors.keys() == {2}
+    assert engine.executor.answers == {1: expected_answer(prompt, 3)}
+
+
 def test_the_only_request_of_a_batch_may_be_stopped() -> None:
     engine = make_guarded()
     engine.submit(LlmRequest(1, [1, 2, 3], 4))
