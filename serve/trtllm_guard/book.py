@@ -11,26 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundhouse.plugins.page_tag import FREE, Int32Array, PageTagTracker
+from roundhouse.plugins.page_tag import FREE, PageTagTracker
 
 from ..engine.integrity import PageHistory
 from ..engine.pool import Grant
 from .prefixes import NEVER_ISSUED, PrefixBook
 from .protocols import Request
+from .rows import NO_ROW, PageRow, PageTables, lay_out
 
-__all__ = ["PageBook", "PageCounts", "PageTables"]
-
-
-@dataclass(frozen=True)
-class PageTables:
-    """What a batch presents, a row for each request."""
-
-    page_table: Int32Array
-    """int32 [B, M], −1 where unused."""
-    page_count: Int32Array
-    """int32 [B]."""
-    expected_tags: Int32Array
-    """int32 [B, M]."""
+__all__ = ["PageBook", "PageCounts"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ class PageBook:
         self.tracker = PageTagTracker(pages)
         self.history = PageHistory(pages)
         self._prefixes = PrefixBook(pages, page_tokens) if reuse else None
-        self._grants: dict[int, list[Grant]] = {}
+        self._rows: dict[int, PageRow] = {}
         self._holders = np.zeros(pages, dtype=np.int32)
         self._computed: dict[int, int] = {}
         """Of requests that are still in their prompt: how many tokens are computed after the step."""
@@ -76,7 +65,7 @@ class PageBook:
 
     def knows(self, request: Request) -> bool:
         """Whether a request has begun."""
-        return request.py_request_id in self._grants
+        return request.py_request_id in self._rows
 
     def note(self, request: Request, pages: Sequence[int], *, in_context: bool = False) -> None:
         """Take the pages that a request has after its grants; those that it had before keep their tags.
@@ -85,11 +74,12 @@ class PageBook:
         noted first.
         """
         request_id = request.py_request_id
-        grants = self._grants.get(request_id)
-        if grants is None:
-            grants = self._grants[request_id] = self._found(request, pages)
-        granted = [self._grant(page) for page in pages[len(grants) :]]
-        grants += granted
+        row = self._rows.get(request_id)
+        if row is None:
+            row = self._rows[request_id] = PageRow()
+            row.extend(self._found(request, pages))
+        granted = [self._grant(page) for page in pages[len(row.tags) :]]
+        row.extend(granted)
         self.history.note(str(request_id), "granted", filter(self._is_page, granted))
         if in_context:
             self._computed[request_id] = computed = request.context_current_position + request.context_chunk_size
@@ -99,25 +89,22 @@ class PageBook:
 
     def tables(self, requests: Sequence[Request], presented: Sequence[Sequence[int]]) -> PageTables:
         """Lay out what a batch presents; a page without a grant is expected to carry a tag that was never issued."""
-        shape = (len(requests), max(map(len, presented), default=0))
-        table, expected = np.full(shape, -1, dtype=np.int32), np.full(shape, NEVER_ISSUED, dtype=np.int32)
-        for row, (request, pages) in enumerate(zip(requests, presented, strict=True)):
-            tags = [grant.tag for grant in self._grants.get(request.py_request_id, [])[: len(pages)]]
-            table[row, : len(pages)] = pages
-            expected[row, : len(tags)] = tags
-            if (column := self._wrong_from_the_start.get(request.py_request_id, len(tags))) < len(tags):
-                expected[row, column] = NEVER_ISSUED
-        return PageTables(table, np.array([len(pages) for pages in presented], dtype=np.int32), expected)
+        ids = [request.py_request_id for request in requests]
+        tables = lay_out(presented, [self._rows.get(request_id, NO_ROW) for request_id in ids])
+        for row, request_id in enumerate(ids):
+            column = self._wrong_from_the_start.get(request_id)
+            if column is not None and column < tables.page_count[row]:
+                tables.expected_tags[row, column] = NEVER_ISSUED
+        return tables
 
     def cut(self, request_id: int, columns: int) -> None:
         """Tokens were taken back: the request has only so many pages left."""
-        grants = self._grants.get(request_id, [])
-        self._let_go(grants[columns:])
-        del grants[columns:]
+        if request_id in self._rows:
+            self._let_go(self._rows[request_id].cut(columns))
 
     def release(self, request: Request) -> None:
         """A request's pages go back, and what they hold to the reuse tree. A second time nothing happens."""
-        if request.py_request_id not in self._grants:
+        if request.py_request_id not in self._rows:
             return
         if not request.is_dummy_request:
             # The last token of an answer was not computed. Of a prompt that was left, only some chunks were, and the tree is
@@ -178,7 +165,7 @@ class PageBook:
     def _store(self, request: Request, computed: int) -> None:
         if self._prefixes is None:
             return
-        grants = self._grants[request.py_request_id]
+        grants = self._rows[request.py_request_id].grants()
         keys = self._prefixes.keys(request.get_tokens(0)[:computed], _kind(request))
         for grant, key in zip(grants, keys, strict=False):
             if self._counts(grant):
@@ -187,7 +174,8 @@ class PageBook:
     def _forget(self, request_id: int) -> list[Grant]:
         self._wrong_from_the_start.pop(request_id, None)
         self._computed.pop(request_id, None)
-        return self._grants.pop(request_id, [])
+        row = self._rows.pop(request_id, None)
+        return row.grants() if row else []
 
     def _let_go(self, grants: list[Grant]) -> None:
         for grant in filter(self._counts, grants):

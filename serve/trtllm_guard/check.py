@@ -12,8 +12,9 @@ from roundhouse.errors import ServeError
 from roundhouse.plugins.guard import PageGuard
 
 from ..engine.integrity import IntegrityEvent, MismatchKind, mismatch_error
-from .book import PageBook, PageTables
+from .book import PageBook
 from .protocols import CacheManager, Executor, Ranks, Request, ScheduledBatch, real_requests
+from .rows import PageTables
 from .telling import GuardState
 
 if TYPE_CHECKING:
