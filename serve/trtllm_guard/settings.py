@@ -14,6 +14,8 @@ from roundhouse.errors import SetupError
 __all__ = ["PREFIX", "GuardSettings", "settings_from"]
 
 PREFIX = "ROUNDHOUSE_GUARD_"
+_OF_BUILDS = PREFIX + "PLUGIN"
+"""Names the TensorRT plugin to builds for the target `tensorrt`; a machine may have both."""
 _LAST_PORT = 65535
 
 
@@ -46,7 +48,8 @@ def settings_from(environment: Mapping[str, str] = os.environ) -> GuardSettings:
     Raises:
         SetupError: a variable that is not known, or a value that is none; naming it.
     """
-    given = {name.removeprefix(PREFIX).lower(): value for name, value in environment.items() if name.startswith(PREFIX)}
+    ours = {name: value for name, value in environment.items() if name.startswith(PREFIX) and name != _OF_BUILDS}
+    given = {name.removeprefix(PREFIX).lower(): value for name, value in ours.items()}
     for name in given:
         if name not in GuardSettings.model_fields:
             near = difflib.get_close_matches(name, GuardSettings.model_fields, n=1, cutoff=0.0)[0]

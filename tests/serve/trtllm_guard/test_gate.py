@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from rank_twins import GUARD_ARGUMENTS, llm_arguments, write_package
 
 from roundhouse.build.trtllm.upstream import ClassRecord, ParameterSpec, parameters_of, upstream
-from roundhouse.serve.trtllm_guard import protocols
+from roundhouse.serve.trtllm_guard import manager, protocols
 from roundhouse.serve.trtllm_guard.gate import (
     CALLS,
     KNOWN_VERSIONS,
@@ -61,6 +62,19 @@ def test_what_is_used_is_recorded(protocol: type) -> None:
     known = {name for record in records if isinstance(record, ClassRecord) for name in (*record.methods, *record.attributes)}
     used = {*protocol.__annotations__, *(name for name in vars(protocol) if callable(getattr(protocol, name)))}
     assert {name for name in used if not name.startswith("__") and name not in dir(protocols.Protocol)} - OURS <= known
+
+
+def test_the_manager_s_subclass_reads_only_what_is_recorded() -> None:
+    tree = ast.parse(inspect.getsource(manager))
+    read = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+    record = upstream().records[PYEXECUTOR + "resource_manager.KVCacheManager"]
+    assert isinstance(record, ClassRecord)
+    assert read - OURS <= {*record.methods, *record.attributes}
+    assert {"is_vswa", "blocks_in_primary_pool", "get_batch_cache_indices"} <= read
 
 
 def names(parameters: tuple[ParameterSpec, ...]) -> list[str]:

@@ -9,7 +9,7 @@ from roundhouse.serve.trtllm_guard.settings import settings_from
 
 
 def test_without_variables_rank_0_answers_on_this_machine_only() -> None:
-    settings = settings_from({"ROUNDHOUSE_HOME": "/home/x", "PATH": "/bin"})
+    settings = settings_from({"ROUNDHOUSE_HOME": "/home/x", "PATH": "/bin", "ROUNDHOUSE_GUARD_PLUGIN": "/opt/of-builds.so"})
     assert settings.address == ("127.0.0.1", 8003)
     assert (settings.engine, settings.home, settings.library) == ("", None, None)
 
