@@ -16,7 +16,7 @@ from roundhouse.plugins.page_tag import FREE, PageTagTracker
 from ..engine.integrity import PageHistory
 from ..engine.pool import Grant
 from .prefixes import NEVER_ISSUED, PrefixBook
-from .protocols import Request
+from .protocols import Request, context_end
 from .rows import NO_ROW, PageRow, PageTables, lay_out
 
 __all__ = ["PageBook", "PageCounts"]
@@ -82,8 +82,8 @@ class PageBook:
         row.extend(granted)
         self.history.note(str(request_id), "granted", filter(self._is_page, granted))
         if in_context:
-            self._computed[request_id] = computed = request.context_current_position + request.context_chunk_size
-            self._store(request, computed)
+            self._computed[request_id] = context_end(request)
+            self._store(request, self._computed[request_id])
         else:
             self._computed.pop(request_id, None)
 

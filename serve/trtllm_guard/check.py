@@ -13,7 +13,7 @@ from roundhouse.plugins.guard import PageGuard
 
 from ..engine.integrity import IntegrityEvent, MismatchKind, mismatch_error
 from .book import PageBook
-from .protocols import CacheManager, Executor, Ranks, Request, ScheduledBatch, real_requests
+from .protocols import CacheManager, Executor, Ranks, Request, ScheduledBatch, context_end, real_requests
 from .rows import PageTables
 from .telling import GuardState
 
@@ -137,7 +137,7 @@ def _of_all_ranks(ranks: Ranks, events: list[IntegrityEvent]) -> dict[int, Integ
 def _tokens_after(request: Request, *, in_context: bool) -> int:
     """How many tokens a request's pages hold after the step."""
     if in_context:
-        return request.context_current_position + request.context_chunk_size
+        return context_end(request)
     return request.max_beam_num_tokens + len(request.py_draft_tokens or ())
 
 

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
     from .book import PageBook
 
-__all__ = ["CacheManager", "Communicator", "Executor", "Ranks", "Request", "ScheduledBatch", "real_requests"]
+__all__ = [
+    "CacheManager",
+    "Communicator",
+    "Executor",
+    "Ranks",
+    "Request",
+    "ScheduledBatch",
+    "context_end",
+    "real_requests",
+]
 
 
 class Request(Protocol):
@@ -105,6 +114,11 @@ class Executor(Protocol):
     def _handle_errors(self, error_msg: str | None = None, *, requests: list[Request] | None = None) -> None:
         """Answer these requests with an error, and free what they hold."""
         ...
+
+
+def context_end(request: Request) -> int:
+    """How many tokens of its prompt are computed after the step that is scheduled; a chunk may be said to be longer."""
+    return min(request.context_current_position + request.context_chunk_size, request.max_beam_num_tokens)
 
 
 def real_requests(batch: ScheduledBatch) -> list[Request]:

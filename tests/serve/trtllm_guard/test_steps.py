@@ -245,6 +245,18 @@ def test_pages_of_a_stopped_request_are_never_granted_or_found_again() -> None:
     assert engine.manager.page_book.counts().quarantined == len(held)
 
 
+def test_a_chunk_that_is_said_to_be_longer_than_its_prompt_is_not_missed() -> None:
+    engine = make_guarded()
+    request = LlmRequest(1, [1, 2, 3], 4)
+    engine.submit(request)
+    batch = engine.executor._schedule()
+    engine.manager.prepare_resources(batch)
+    request.context_chunk_size = 1000
+    engine.check.before_step(engine.executor, batch)
+    assert engine.events == []
+    assert batch.all_requests() == [request]
+
+
 def test_a_prompt_is_stopped_that_the_tree_gives_a_page_of_another_tenant() -> None:
     engine = make_guarded()
     prompt = [1, 2, 3, 4, 1, 2, 3, 4, 0]
