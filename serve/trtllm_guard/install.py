@@ -6,6 +6,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from roundhouse.build.home import Home
@@ -23,6 +24,8 @@ __all__ = ["Touched", "create_check", "install", "touched"]
 
 _EXECUTOR = "tensorrt_llm._torch.pyexecutor."
 _ORIGINAL = "roundhouse_original"
+_NOBODY = SimpleNamespace(context_requests=(), generation_requests=())
+"""A batch without requests, as far as the connector's manager reads one."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,13 @@ def install(check: StepCheck, there: Touched) -> None:
 
         return _forward_step
 
-    def scheduler_output(_original: Callable[..., Any]) -> Callable[..., Any]:
-        def build_scheduler_output(self: Any, scheduled_batch: ScheduledBatch, kv_cache_manager: Any) -> None:
-            """Nothing: it would copy every token of the batch for a scheduler that does not look at it, and keep them."""
+    def scheduler_output(original: Callable[..., Any]) -> Callable[..., Any]:
+        def build_scheduler_output(self: Any, _batch: ScheduledBatch, kv_cache_manager: Any) -> Any:
+            """It would copy every token of the batch for a scheduler that does not look at it, and keep them.
+
+            Of nobody it copies nothing, and still drops what was noted of each request that began.
+            """
+            return original(self, _NOBODY, kv_cache_manager)
 
         return build_scheduler_output
 

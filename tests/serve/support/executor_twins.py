@@ -311,10 +311,19 @@ class KvCacheConnectorManager:
     def __init__(self, worker: Any, scheduler: Any) -> None:
         self.worker = worker
         self.scheduler = scheduler
-        self.outputs_built = 0
+        self.external_loads: dict[int, int] = {}
+        """What each request that began was told, until the next output is built."""
+        self.copied: dict[int, list[int]] = {}
+
+    def get_num_new_matched_tokens(self, request: LlmRequest, num_computed_tokens: int) -> int:
+        count = self.scheduler.get_num_new_matched_tokens(request, num_computed_tokens)[0] if self.scheduler else 0
+        self.external_loads[request.request_id] = count
+        return int(count)
 
     def build_scheduler_output(self, scheduled_batch: ScheduledRequests, kv_cache_manager: KVCacheManager) -> None:
-        self.outputs_built += 1
+        for request in (*scheduled_batch.context_requests, *scheduled_batch.generation_requests):
+            self.copied[request.request_id] = request.get_tokens(0)
+        self.external_loads = {}
 
     def handle_metadata(self) -> None:
         self.worker.bind_connector_meta(self.scheduler.build_connector_meta(None) if self.scheduler else None)
@@ -378,7 +387,10 @@ class PyExecutor:
         batch = self._schedule()
         if not batch.batch_size:
             return
+        beginning = [each for each in batch.context_requests if each.py_request_id not in self.kv_cache_manager.impl.sequences]
         self.kv_cache_manager.prepare_resources(batch)
+        for request in beginning:
+            self.kv_connector_manager.get_num_new_matched_tokens(request, request.prepopulated_prompt_len)
         self.kv_connector_manager.build_scheduler_output(batch, self.kv_cache_manager)
         self.between(batch)
         self._kv_connector_start_batch(batch)

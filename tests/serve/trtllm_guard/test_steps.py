@@ -353,8 +353,12 @@ def test_a_model_with_attention_windows_is_refused() -> None:
         make_guarded(window=64)
 
 
-def test_the_connector_copies_no_tokens() -> None:
+def test_the_connector_keeps_nothing_of_any_request() -> None:
     engine = make_guarded()
-    engine.submit(LlmRequest(1, [1, 2, 3], 2))
-    engine.drain()
-    assert engine.executor.kv_connector_manager.outputs_built == 0
+    connector = engine.executor.kv_connector_manager
+    told: list[dict[int, int]] = []
+    engine.executor.between = lambda batch: told.append(dict(connector.external_loads))
+    for number in (1, 2):
+        engine.submit(LlmRequest(number, [1, 2, number], 2))
+        engine.drain()
+    assert (told, connector.copied) == ([{}] * 4, {})
