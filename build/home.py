@@ -6,8 +6,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 __all__ = ["Home", "default_home", "home_of"]
 
 
@@ -46,7 +44,11 @@ class Home:
 def default_home() -> Home:
     """``$ROUNDHOUSE_HOME`` when set and not empty, else the platform's user data folder."""
     given = os.environ.get("ROUNDHOUSE_HOME")
-    return Home(Path(given).expanduser() if given else platformdirs.user_data_path("roundhouse"))
+    if given:
+        return Home(Path(given).expanduser())
+    import platformdirs  # TensorRT-LLM's Python may lack it, and its ranks are told their home
+
+    return Home(platformdirs.user_data_path("roundhouse"))
 
 
 def home_of(engine: Path) -> Home:

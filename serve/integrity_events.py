@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from .engine.integrity import IntegrityEvent
+from .engine.page_events import IntegrityEvent
 
 __all__ = ["EventsFile", "event_of", "read_events"]
 

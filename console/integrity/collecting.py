@@ -77,7 +77,7 @@ class EventCollector:
         return whole.splitlines(), _Place(about.st_ino, offset + len(whole))
 
     def _bring(self, lines: list[bytes]) -> None:
-        from roundhouse.serve.integrity_events import event_of  # only where there are events: it brings numpy along
+        from roundhouse.serve.integrity_events import event_of  # only where there are events: it brings msgspec along
 
         events = [event for event in map(event_of, lines) if event is not None]
         with self._database.writing() as session:

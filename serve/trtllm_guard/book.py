@@ -13,7 +13,7 @@ import numpy as np
 
 from roundhouse.plugins.page_tag import FREE, PageTagTracker
 
-from ..engine.integrity import PageHistory
+from ..engine.page_history import PageHistory
 from ..engine.pool import Grant
 from .prefixes import NEVER_ISSUED, PrefixBook
 from .protocols import Request, context_end

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from roundhouse.errors import ServeError
 from roundhouse.plugins.guard import PageGuard
 
-from ..engine.integrity import IntegrityEvent, MismatchKind, mismatch_error
+from ..engine.page_events import IntegrityEvent, MismatchKind, mismatch_error
 from .book import PageBook
 from .protocols import CacheManager, Executor, Ranks, Request, ScheduledBatch, context_end, real_requests
 from .rows import PageTables

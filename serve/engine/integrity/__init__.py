@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .check import Integrity, IntegrityCheck, Mismatch, NullIntegrity, create_integrity, mismatch_error
+from ..page_events import Holder, IntegrityEvent, MismatchKind, mismatch_error
+from ..page_history import NO_HISTORY, PageHistory
+from .check import Integrity, IntegrityCheck, Mismatch, NullIntegrity, create_integrity
 from .content import ContentCheck
-from .event import Holder, IntegrityEvent, MismatchKind
-from .history import NO_HISTORY, PageHistory
 
 __all__ = [
     "NO_HISTORY",

@@ -10,19 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from roundhouse.build.recipe import Guard
-from roundhouse.errors import RequestError
 from roundhouse.plugins.guard import PageGuard, TorchPageGuard
 from roundhouse.plugins.page_tag import NullTracker, PageTagTracker, Tracker
 
 from ...settings import EngineSettings
 from ..batch import StepBatch
+from ..page_events import IntegrityEvent, MismatchKind
+from ..page_history import NO_HISTORY, PageHistory
 from ..runtime import PreparedBatch
 from ..sequence import Sequence
 from .content import ContentCheck
-from .event import IntegrityEvent, MismatchKind
-from .history import NO_HISTORY, PageHistory
 
-__all__ = ["Integrity", "IntegrityCheck", "Mismatch", "NullIntegrity", "create_integrity", "mismatch_error"]
+__all__ = ["Integrity", "IntegrityCheck", "Mismatch", "NullIntegrity", "create_integrity"]
 
 
 class Mismatch(NamedTuple):
@@ -187,15 +186,3 @@ def create_integrity(
         history=PageHistory(pages),
         content=content,
     )
-
-
-def mismatch_error(event: IntegrityEvent) -> RequestError:
-    """What the client is told. Who else held the page is none of its business."""
-    if event.kind == "content":
-        what = f"the KV page at column {event.column} no longer holds what was written for this request"
-        return RequestError("page_content_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")
-    if event.kind == "count":
-        what = f"the table of this request's KV pages does not have as many as it needs (column {event.column})"
-    else:
-        what = f"the KV page at column {event.column} no longer carries this request's tag"
-    return RequestError("page_tag_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")

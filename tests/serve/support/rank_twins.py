@@ -16,7 +16,15 @@ from typing import Any
 
 from roundhouse.build.trtllm.upstream import fields_of
 
-__all__ = ["GUARD_ARGUMENTS", "PipeCommunicator", "llm_arguments", "rank_main", "start_rank", "write_package"]
+__all__ = [
+    "GUARD_ARGUMENTS",
+    "PipeCommunicator",
+    "llm_arguments",
+    "rank_main",
+    "run_with_a_taken_page",
+    "start_rank",
+    "write_package",
+]
 
 CONNECTOR = {
     "connector_module": "roundhouse.serve.trtllm_guard.connector",
@@ -81,6 +89,18 @@ def start_rank(arguments: Any, dist: Any, *, estimate: bool = False) -> Any:
         executor = importlib.import_module(pyexecutor + "py_executor").PyExecutor(manager, connector, dist)
     worker.register_kv_caches(manager.get_unique_primary_pool())
     return executor
+
+
+def run_with_a_taken_page(executor: Any) -> None:
+    """Two requests to their end; after a step, the first presents a page of the second's."""
+    import executor_twins
+
+    executor.active_requests += [executor_twins.LlmRequest(1, [1, 2, 3], 4), executor_twins.LlmRequest(2, [4, 3, 2], 4)]
+    executor.step()
+    blocks = executor.kv_cache_manager.impl
+    blocks.sequences[1][0] = blocks.sequences[2][0]
+    while executor.active_requests:
+        executor.step()
 
 
 class PipeCommunicator:

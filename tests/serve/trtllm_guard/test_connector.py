@@ -6,18 +6,29 @@ import importlib
 import inspect
 import json
 import multiprocessing
-import subprocess
+import os
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import executor_twins
 import pytest
 from executor_twins import Distributed, LlmRequest, expected_answer
-from rank_twins import CONNECTOR, GUARD_ARGUMENTS, llm_arguments, rank_main, start_rank, write_package
+from lean_python import run_lean
+from rank_twins import (
+    CONNECTOR,
+    GUARD_ARGUMENTS,
+    llm_arguments,
+    rank_main,
+    run_with_a_taken_page,
+    start_rank,
+    write_package,
+)
 
 from roundhouse.build.home import Home
 from roundhouse.build.trtllm.upstream import ClassRecord, check_fields, upstream
@@ -76,12 +87,7 @@ def ready(worker: GuardWorker) -> dict[str, Any]:
 def test_a_rank_is_guarded_from_its_first_step(package: Path, worker: list[GuardWorker], tmp_path: Path) -> None:
     executor = start_rank(llm_arguments(**GUARD_ARGUMENTS), Distributed.of(1)[0], estimate=True)
     assert ready(worker[0]) == {"ready": True, "ranks": 1, "checks": 0, "problem": None}
-    executor.active_requests += [LlmRequest(1, [1, 2, 3], 4), LlmRequest(2, [4, 3, 2], 4)]
-    executor.step()
-    blocks = executor.kv_cache_manager.impl
-    blocks.sequences[1][0] = blocks.sequences[2][0]
-    while executor.active_requests:
-        executor.step()
+    run_with_a_taken_page(executor)
     assert executor.answers == {2: expected_answer([4, 3, 2], 4)}
     (event,) = read_events(Home(tmp_path / "home").integrity_events)
     assert (event.request_id, event.engine) == ("1", "14cadfd1")
@@ -122,8 +128,6 @@ def test_arguments_that_hide_pages_are_refused(package: Path, worker: list[Guard
 
 
 def test_pages_of_a_manager_that_notes_nothing_are_refused(package: Path, worker: list[GuardWorker]) -> None:
-    import executor_twins
-
     made = connector.GuardWorker(llm_arguments(**GUARD_ARGUMENTS))
     made.register_forward_pass_callable()
     with pytest.raises(ServeError, match="not those of a manager that notes its grants"):
@@ -184,9 +188,45 @@ def test_what_the_arguments_must_say_is_known_to_tensorrt_llm() -> None:
     assert check_fields(arguments, {**GUARD_ARGUMENTS, "kv_connector_config": CONNECTOR}) == []
 
 
-def test_the_connector_needs_little_beside_tensorrt_llm_itself() -> None:
-    code = f"import {CONNECTOR['connector_module']}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
-    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
-    assert {"roundhouse", "numpy", "msgspec", "pydantic"} <= loaded
-    unwanted = {"torch", "tensorrt_llm", "mpi4py", "transformers", "tokenizers", "fastapi", "zmq", "modelopt", "tritonclient"}
-    assert not loaded & unwanted
+IMPORTED = {
+    "annotated_types",
+    "msgspec",
+    "numpy",
+    "packaging",
+    "pydantic",
+    "pydantic_core",
+    "typing_extensions",
+    "typing_inspection",
+}
+"""What others wrote and the connector imports. TensorRT-LLM needs all of it itself, but msgspec."""
+
+
+def test_the_connector_imports_nothing_but_this_of_what_others_wrote() -> None:
+    installed = packages_distributions().keys() - sys.stdlib_module_names - {"roundhouse"}
+    code = f"import {CONNECTOR['connector_module']}\nprint(*{{name.partition('.')[0] for name in sys.modules}} - STARTED)"
+    loaded = run_lean(code, hidden=installed - IMPORTED)
+    assert installed & set(loaded.split()) == IMPORTED
+
+
+A_RANK = """
+import importlib, types
+from executor_twins import Distributed
+from rank_twins import GUARD_ARGUMENTS, llm_arguments, run_with_a_taken_page, start_rank
+importlib.import_module("tensorrt_llm._utils").communicator = types.SimpleNamespace(rank=0, size=1)
+executor = start_rank(llm_arguments(**GUARD_ARGUMENTS), Distributed.of(1)[0])
+run_with_a_taken_page(executor)
+print(*executor.answers, *executor.errors)
+"""
+
+
+def test_a_rank_stops_and_writes_down_without_what_the_package_has_beside(tmp_path: Path) -> None:
+    """Not only its start: what is imported later is there, too."""
+    home = tmp_path / "home"
+    told = run_lean(
+        A_RANK,
+        hidden=["platformdirs", "psutil", "rich", "typer", "xxhash", "yaml"],
+        folders=[Path(executor_twins.__file__).parent, write_package(tmp_path / "site")],
+        environment=os.environ | {"ROUNDHOUSE_GUARD_METRICS": "127.0.0.1:0", "ROUNDHOUSE_GUARD_HOME": str(home)},
+    )
+    assert told.split() == ["2", "1"]
+    assert [event.request_id for event in read_events(Home(home).integrity_events)] == ["1"]

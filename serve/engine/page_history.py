@@ -1,4 +1,7 @@
-"""Who got which page lately, for whoever has to find out how a page changed hands under its holder."""
+"""Who got which page lately, for whoever has to find out how a page changed hands under its holder.
+
+TensorRT-LLM's ranks import this too: it knows nothing of our loop.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from array import array
 from collections.abc import Iterable
 from typing import Literal
 
-from ..pool import Grant
-from .event import Holder
+from .page_events import Holder
+from .pool import Grant
 
 __all__ = ["NO_HISTORY", "PageHistory"]
 

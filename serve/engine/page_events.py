@@ -1,4 +1,7 @@
-"""What is told when a page is not a request's own any more, or not what was written into it."""
+"""What is told when a page is not a request's own any more, or not what was written into it.
+
+TensorRT-LLM's ranks import this too: it knows nothing of our loop.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Holder", "IntegrityEvent", "MismatchKind"]
+from roundhouse.errors import RequestError
+
+__all__ = ["Holder", "IntegrityEvent", "MismatchKind", "mismatch_error"]
 
 MismatchKind = Literal["tag", "count", "content"]
 """``tag``: the page carries another tag; ``count``: the table's page count is impossible or leaves pages unchecked;
@@ -58,3 +63,15 @@ class IntegrityEvent(msgspec.Struct, frozen=True, kw_only=True):
         holders = ", ".join(f"{each.request_id} ({each.how}, tag {each.tag}, step {each.step})" for each in self.last_holders)
         told = f"page {self.page}, expected tag {self.expected_tag}, found {found}; last holders: {holders or 'not known'}"
         return f"{where}, {told} (integrity event {self.event})"
+
+
+def mismatch_error(event: IntegrityEvent) -> RequestError:
+    """What the client is told. Who else held the page is none of its business."""
+    if event.kind == "content":
+        what = f"the KV page at column {event.column} no longer holds what was written for this request"
+        return RequestError("page_content_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")
+    if event.kind == "count":
+        what = f"the table of this request's KV pages does not have as many as it needs (column {event.column})"
+    else:
+        what = f"the KV page at column {event.column} no longer carries this request's tag"
+    return RequestError("page_tag_mismatch", f"{what}; nothing was computed from it (integrity event {event.event})")
