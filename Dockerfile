@@ -88,9 +88,11 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -o 1000 -g 1000 /home/roundhouse /home/roundhouse/data
 WORKDIR /opt/roundhouse
-# Ours: plans, quantizes and serves. What TensorRT-LLM pins (torch, transformers, modelopt) stays apart from it.
+# Ours: plans, quantizes and serves. What TensorRT-LLM pins (torch, transformers, modelopt) stays apart from it, and so does the
+# list of versions that NVIDIA's images may name in PIP_CONSTRAINT.
 COPY --from=source /opt/roundhouse/source/constraints.txt /opt/roundhouse/source/requirements.txt ./
 RUN python3 -m venv venv \
+ && export PIP_CONSTRAINT='' \
  && venv/bin/pip install --no-cache-dir "torch==$TORCH_VERSION" \
  && venv/bin/pip install --no-cache-dir -c constraints.txt -r requirements.txt
 # TensorRT-LLM's: the container's Python with what serving needs on top, in a folder of its own, so that nothing of the
@@ -106,9 +108,7 @@ COPY --from=source /opt/roundhouse/source/wheels wheels
 RUN venv/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && engine/bin/pip install --no-cache-dir --no-deps wheels/*.whl \
  && venv/bin/pip install --no-cache-dir --no-deps --target package wheels/*.whl \
- && for need in msgspec platformdirs psutil xxhash; do \
-      python3 -c "import $need" || venv/bin/pip install --no-cache-dir --no-deps -c constraints.txt --target package "$need"; \
-    done \
+ && { python3 -c "import msgspec" || venv/bin/pip install --no-cache-dir --no-deps -c constraints.txt --target package msgspec; } \
  && printf '#!/bin/sh\nexec env ROUNDHOUSE_GUARD_PLUGIN=%s /opt/roundhouse/venv/bin/roundhouse "$@"\n' \
       /opt/roundhouse/plugin/page_guard.ptx > /usr/local/bin/roundhouse \
  && chmod 755 /usr/local/bin/roundhouse

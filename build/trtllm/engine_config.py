@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..merging import merged
 from ..planner.plan import Plan
 from .options import nested_options
 
@@ -43,7 +44,7 @@ def build_config(plan: Plan) -> dict[str, Any]:
             "use_fused_mlp": recipe.weights in ("bf16", "fp8"),
         },
     }
-    return _merged(config, nested_options(recipe.target_options))
+    return merged(config, nested_options(recipe.target_options))
 
 
 def cuts_prompts(config: Mapping[str, Any]) -> bool:
@@ -53,10 +54,3 @@ def cuts_prompts(config: Mapping[str, Any]) -> bool:
         config: ``build_config`` of the engine's own ``config.json``: the builder turns off what it cannot have.
     """
     return bool(config["plugin_config"]["use_paged_context_fmha"])
-
-
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in changes.items():
-        merged[key] = _merged(merged[key], value) if isinstance(merged.get(key), dict) and isinstance(value, dict) else value
-    return merged
