@@ -13,6 +13,7 @@ from ..models.shape import ModelShape
 from ..planner.plan import Plan
 from ..planner.support import traits_of
 from ..recipe import Recipe
+from .llm_graphs import cuda_graphs, rows_of_a_rank
 from .llm_moe import moe_backend
 from .options import nested_options
 
@@ -27,8 +28,8 @@ def llm_arguments(plan: Plan) -> dict[str, Any]:
 
     Sizes of batches are upstream's, which are those of one rank where ranks run requests of their own.
     """
-    recipe, shape = plan.recipe, plan.shape
-    batch = _rows_of_a_rank(recipe)
+    recipe, shape, options = plan.recipe, plan.shape, nested_options(plan.recipe.target_options)
+    batch = rows_of_a_rank(recipe)
     arguments: dict[str, Any] = {
         "backend": "pytorch",
         **_parallel(recipe, shape),
@@ -38,13 +39,13 @@ def llm_arguments(plan: Plan) -> dict[str, Any]:
         # A prompt that is longer than a step is refused unless it may be cut.
         "enable_chunked_prefill": plan.max_seq_len > recipe.max_num_tokens,
         "kv_cache_config": _kv_cache(plan),
-        "cuda_graph_config": {"enable_padding": True, "max_batch_size": batch},
+        "cuda_graph_config": cuda_graphs(options.pop("cuda_graph_config", {}), batch),
     }
     if recipe.role == "prefill":  # upstream's context servers refuse it, and one step a prompt leaves nothing to overlap
         arguments["disable_overlap_scheduler"] = True
     if backend := moe_backend(recipe, shape, plan.hardware):
         arguments["moe_config"] = {"backend": backend}
-    return merged(arguments, nested_options(recipe.target_options))
+    return merged(arguments, options)
 
 
 def _kv_cache(plan: Plan) -> dict[str, Any]:
@@ -76,11 +77,6 @@ def _kv_cache(plan: Plan) -> dict[str, Any]:
 def _pool_tokens(plan: Plan) -> int:
     """Tokens of one rank's pool, in whole pages; each costs what it does in all layers, for upstream keeps it in all."""
     return plan.kv_bytes // (plan.kv_bytes_per_token * plan.recipe.page_tokens) * plan.recipe.page_tokens
-
-
-def _rows_of_a_rank(recipe: Recipe) -> int:
-    """Requests that one rank runs at once."""
-    return -(-recipe.max_batch_size // recipe.tensor_parallel) if recipe.attention_data_parallel else recipe.max_batch_size
 
 
 def _parallel(recipe: Recipe, shape: ModelShape) -> dict[str, Any]:

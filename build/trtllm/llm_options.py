@@ -14,6 +14,7 @@ from ..models.exclusions import exclusion
 from ..models.shape import ModelShape
 from ..planner.problems import Alternative, Problem, set_to
 from ..recipe import Recipe
+from .llm_graphs import GRAPH_SIZES, GRAPH_SIZES_END, rows_of_a_rank, sizes_beyond
 from .options import nested_options
 from .upstream import upstream
 
@@ -64,6 +65,11 @@ def llm_problems(recipe: Recipe, shape: ModelShape, *, since: str | None = None)
         since: the version of TensorRT-LLM from which on it has the model, where that is later than the recorded one.
     """
     problems = [*_guard_problems(recipe, shape, since)] if recipe.guard != "off" else []
+    given = dict(_given(recipe.target_options))
+    if given.get(GRAPH_SIZES) and given.get(GRAPH_SIZES_END):
+        where = f"target_options.{GRAPH_SIZES}"
+        message = f"{where} and {GRAPH_SIZES_END} exclude each other upstream; keep one"
+        problems.append(Problem(code="target_options", where=where, message=message))
     if recipe.memory_fraction == 1:
         message = "memory_fraction 1: TensorRT-LLM's cache manager asserts that it is given less than all of the memory"
         less = set_to("memory_fraction", [0.95])
@@ -91,6 +97,10 @@ def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[
             "FP8 KV on trtllm-pytorch is stored with scale 1, whatever scales the checkpoint has: keys and values beyond ±448 "
             "are cut off"
         )
+    rows = rows_of_a_rank(recipe)
+    if beyond := sizes_beyond(dict(_given(recipe.target_options)).get(GRAPH_SIZES), rows):
+        sizes = ", ".join(map(str, beyond))
+        found.append(f"target_options.{GRAPH_SIZES}: {sizes} left out, for a step of a rank has 1 to {rows} requests")
     found += _about_experts(recipe, shape, hardware)
     return found
 

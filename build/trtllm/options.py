@@ -85,6 +85,7 @@ _DECIDED: dict[str, dict[str, str]] = {
 """Options that are no one's to give: the key of the recipe that decides each, or why none does."""
 
 _AT_LEAST_ONE = ("opt_batch_size", "opt_num_tokens")
+_NUMBERS = "list[int]"
 _TYPES: dict[str, type | tuple[type, ...]] = {"int": int, "float": (int, float), "bool": bool, "str": str, "None": type(None)}
 
 
@@ -171,11 +172,13 @@ def _wrong_types(record: str, options: Mapping[str, Any], inside: str) -> Iterat
 
 def _fits(spec: UpstreamField, value: Any) -> bool:
     names = spec.type.split(" | ")
-    if spec.choices or not all(name in _TYPES for name in names):
+    if spec.choices or not all(name in _TYPES or name == _NUMBERS for name in names):
         return True
+    if isinstance(value, list):
+        return _NUMBERS in names and all(isinstance(one, int) and not isinstance(one, bool) for one in value)
     if isinstance(value, bool):  # which Python takes for a whole number
         return "bool" in names
-    return any(isinstance(value, _TYPES[name]) for name in names)
+    return any(isinstance(value, _TYPES[name]) for name in names if name != _NUMBERS)
 
 
 def _least(key: str, spec: UpstreamField, value: Any) -> int | None:

@@ -50,6 +50,12 @@ def test_a_memory_key_takes_the_place_of_the_recipes() -> None:
     assert 0 < half["max_gpu_total_bytes"] < BUILT["kv_cache_config"]["max_gpu_total_bytes"]
 
 
+def test_named_sizes_of_graphs_are_those_that_a_smaller_step_has() -> None:
+    plan = llm_plan("smollm2", max_batch_size=8, target_options={"cuda_graph_config.batch_sizes": [1, 2, 4, 8]})
+    found = overridden(llm_arguments(plan), plan, Overrides(max_batch_size=4))
+    assert (found["max_batch_size"], found["cuda_graph_config"]) == (4, {"enable_padding": True, "batch_sizes": [1, 2, 4]})
+
+
 def test_prefix_reuse_is_upstreams_block_reuse() -> None:
     assert changed(prefix_reuse=False)["kv_cache_config"]["enable_block_reuse"] is False
 

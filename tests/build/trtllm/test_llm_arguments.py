@@ -119,6 +119,22 @@ def test_options_are_laid_over_what_the_recipe_says() -> None:
     assert arguments["kv_cache_config"]["dtype"] == "fp8"
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"batch_sizes": [4, 1, 2]}, {"enable_padding": True, "batch_sizes": [1, 2, 4]}),
+        ({"batch_sizes": [64, 1, 32], "enable_padding": False}, {"enable_padding": False, "batch_sizes": [1, 32]}),
+        ({"batch_sizes": [64]}, {"enable_padding": True, "max_batch_size": 32}),
+        ({"batch_sizes": []}, {"enable_padding": True, "max_batch_size": 32, "batch_sizes": []}),
+        ({"max_batch_size": 8}, {"enable_padding": True, "max_batch_size": 8}),
+        (None, None),
+    ],
+)
+def test_graphs_have_the_sizes_that_are_named_or_a_largest_one_and_never_both(options: object, expected: object) -> None:
+    plan = llm_plan("smollm2", max_batch_size=32, target_options={"cuda_graph_config": options})
+    assert llm_arguments(plan)["cuda_graph_config"] == expected
+
+
 def test_the_file_reads_back_as_the_arguments() -> None:
     for path in golden_llm_texts():
         plan = llm_plan(path.stem.removeprefix("llm-"))

@@ -96,6 +96,21 @@ def test_upstream_asserts_that_some_memory_is_left() -> None:
     assert problems("llama-3.1-70b-tp4", memory_fraction=0.99) == []
 
 
+def test_sizes_of_graphs_are_named_or_made_and_not_both() -> None:
+    both = {"cuda_graph_config": {"batch_sizes": [1, 2], "max_batch_size": 2}}
+    (problem,) = problems("smollm2", target_options=both)
+    assert problem.where == "target_options.cuda_graph_config.batch_sizes"
+    assert "and cuda_graph_config.max_batch_size exclude each other upstream; keep one" in problem.message
+    assert problems("smollm2", target_options={"cuda_graph_config.batch_sizes": [1, 2]}) == []
+    assert problems("smollm2", target_options={"cuda_graph_config.max_batch_size": 2}) == []
+
+
+def test_sizes_of_graphs_that_no_step_has_are_named() -> None:
+    said = warnings("smollm2", max_batch_size=8, target_options={"cuda_graph_config.batch_sizes": [16, 8, 0]})
+    assert "target_options.cuda_graph_config.batch_sizes: 16, 0 left out, for a step of a rank has 1 to 8 requests" in said
+    assert "left out" not in warnings("smollm2", max_batch_size=8, target_options={"cuda_graph_config.batch_sizes": [8, 1]})
+
+
 def test_int4_heads_are_not_repeated() -> None:
     (problem,) = problems("qwen3-30b-a3b", tensor_parallel=8, expert_parallel=8)
     assert "INT4 key and value projections of 4 heads" in problem.message

@@ -23,6 +23,7 @@ def complaints(target: str, options: dict[str, Any]) -> list[str]:
         ("tensorrt", {"plugin_config": {"gemm_plugin": None, "use_paged_context_fmha": False}, "input_timing_cache": None}),
         ("trtllm-pytorch", {"moe_config": {"backend": "CUTLASS"}, "enable_chunked_prefill": True}),
         ("trtllm-pytorch", {"cuda_graph_config": None, "batch_wait_timeout_ms": 0}),
+        ("trtllm-pytorch", {"cuda_graph_config": {"batch_sizes": [4, 1]}}),
         ("trtllm-pytorch", {"kv_cache_config.enable_block_reuse": False, "batch_wait_timeout_ms": 5}),
     ],
 )
@@ -47,6 +48,9 @@ def test_what_upstream_takes_is_taken(target: str, options: dict[str, Any]) -> N
         ("trtllm-pytorch", {"kv_cache_config": None}, "target_options.kv_cache_config: "),
         ("trtllm-pytorch", {"cuda_graph_config": 7}, "target_options.cuda_graph_config: 7 is no CudaGraphConfig or None"),
         ("trtllm-pytorch", {"cuda_graph_config.max_batch_size": -1}, "cuda_graph_config.max_batch_size: -1 is less than 0"),
+        ("trtllm-pytorch", {"cuda_graph_config.batch_sizes": [1, "2"]}, "batch_sizes: [1, '2'] is no list[int] or None"),
+        ("trtllm-pytorch", {"cuda_graph_config.batch_sizes": 4}, "batch_sizes: 4 is no list[int] or None"),
+        ("trtllm-pytorch", {"stream_interval": [4]}, "stream_interval: [4] is no int"),
         ("trtllm-pytorch", {"batch_wait_timeout_ms": -0.5}, "batch_wait_timeout_ms: -0.5 is less than 0"),
         *(
             ("tensorrt", {key: value}, f"target_options.{key}: roundhouse's own steps feed the engine")
