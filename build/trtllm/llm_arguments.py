@@ -66,11 +66,9 @@ def _kv_cache(plan: Plan) -> dict[str, Any]:
         found["max_tokens"] = recipe.kv_cache_tokens
     elif recipe.kv_cache_bytes is not None:
         found |= {"max_tokens": _pool_tokens(plan), "max_gpu_total_bytes": recipe.kv_cache_bytes}
-    elif recipe.memory_fraction is not None:
-        found["free_gpu_memory_fraction"] = recipe.memory_fraction
-        found |= {"max_tokens": _pool_tokens(plan), "max_gpu_total_bytes": plan.kv_bytes}
     else:
-        found["free_gpu_memory_fraction"] = traits_of(recipe.target).memory_fraction
+        found["free_gpu_memory_fraction"] = recipe.memory_fraction or traits_of(recipe.target).memory_fraction
+        found |= {"max_tokens": _pool_tokens(plan), "max_gpu_total_bytes": plan.kv_bytes}
     return found
 
 

@@ -61,15 +61,19 @@ def test_memory_keys_become_what_upstream_calls_them() -> None:
 
     assert cache(kv_cache_tokens=4096)["max_tokens"] == 4096
     assert cache(kv_cache_bytes=2**30)["max_gpu_total_bytes"] == 2**30
-    assert cache()["free_gpu_memory_fraction"] == 0.9
-    assert not {"max_tokens", "max_gpu_total_bytes"} & cache().keys()
     plan = llm_plan("smollm2", kv_cache_tokens=None, memory_fraction=0.5)
     shared = llm_arguments(plan)["kv_cache_config"]
     assert (shared["free_gpu_memory_fraction"], shared["max_gpu_total_bytes"]) == (0.5, plan.kv_bytes)
 
 
+def test_the_usual_share_of_memory_is_told_as_one_that_is_given() -> None:
+    left_out = llm_plan("smollm2", kv_cache_tokens=None)
+    given = llm_plan("smollm2", kv_cache_tokens=None, memory_fraction=0.9)
+    assert llm_arguments(left_out) == llm_arguments(given)
+
+
 @pytest.mark.parametrize("name", ["smollm2", "qwen3-30b-a3b", "qwen3-30b-a3b-attention-dp", "glm-5.2-tp8"])
-@pytest.mark.parametrize("memory", [{"kv_cache_bytes": 3 * 2**30 + 7}, {"memory_fraction": 0.75}])
+@pytest.mark.parametrize("memory", [{"kv_cache_bytes": 3 * 2**30 + 7}, {"memory_fraction": 0.75}, {}])
 def test_a_pool_of_bytes_is_the_tokens_of_its_whole_pages_too(name: str, memory: dict[str, object]) -> None:
     """Upstream counts blocks from ``max_tokens``, and of its fraction's tokens and these takes the fewer."""
     plan = llm_plan(name, **{"kv_cache_tokens": None, "kv_cache_bytes": None, "memory_fraction": None, **memory})
