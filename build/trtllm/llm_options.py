@@ -70,6 +70,14 @@ def llm_problems(recipe: Recipe, shape: ModelShape, *, since: str | None = None)
         where = f"target_options.{GRAPH_SIZES}"
         message = f"{where} and {GRAPH_SIZES_END} exclude each other upstream; keep one"
         problems.append(Problem(code="target_options", where=where, message=message))
+    if recipe.max_num_tokens < recipe.page_tokens:
+        message = (
+            f"max_num_tokens {recipe.max_num_tokens} is less than page_tokens {recipe.page_tokens}: TensorRT-LLM cuts prompts "
+            "into whole pages, and no step would ever take one"
+        )
+        smaller = set_to("page_tokens", [1 << (recipe.max_num_tokens.bit_length() - 1)], name_key=True)
+        choices = (*set_to("max_num_tokens", [recipe.page_tokens], name_key=True), *smaller)
+        problems.append(Problem(code="max_num_tokens", where="max_num_tokens", message=message, alternatives=choices))
     if recipe.memory_fraction == 1:
         message = "memory_fraction 1: TensorRT-LLM's cache manager asserts that it is given less than all of the memory"
         less = set_to("memory_fraction", [0.95])
@@ -79,8 +87,8 @@ def llm_problems(recipe: Recipe, shape: ModelShape, *, since: str | None = None)
             f"tensor_parallel {recipe.tensor_parallel}: INT4 key and value projections of {shape.kv_heads} heads are not "
             "repeated on more ranks than that by TensorRT-LLM, and do not load"
         )
-        choices = (*set_to("tensor_parallel", [shape.kv_heads]), *set_to("weights", ["fp8"], name_key=True))
-        problems.append(Problem(code="tensor_parallel", where="tensor_parallel", message=message, alternatives=choices))
+        ranks = (*set_to("tensor_parallel", [shape.kv_heads]), *set_to("weights", ["fp8"], name_key=True))
+        problems.append(Problem(code="tensor_parallel", where="tensor_parallel", message=message, alternatives=ranks))
     return problems
 
 

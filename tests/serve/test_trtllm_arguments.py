@@ -53,6 +53,9 @@ def test_overrides_change_the_arguments_and_are_checked(engine: Engine) -> None:
 def test_overrides_that_upstream_or_the_page_check_refuses_are_refused(engine: Engine) -> None:
     with pytest.raises(UsageError, match="asserts that it is given less than all of the memory"):
         serving_arguments(engine, PLACE, "off", Overrides(memory_fraction=1))
+    with pytest.raises(UsageError, match="max_num_tokens 16 is less than page_tokens 32"):
+        serving_arguments(engine, PLACE, "off", Overrides(max_num_tokens=16))
+    assert serving_arguments(engine, PLACE, "off", Overrides(max_num_tokens=16, page_tokens=16))["max_num_tokens"] == 16
     assert serving_arguments(engine, PLACE, "off", Overrides(memory_fraction=0.5))["kv_cache_config"]["max_tokens"] > 0
 
 

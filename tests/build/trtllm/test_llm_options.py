@@ -96,6 +96,17 @@ def test_upstream_asserts_that_some_memory_is_left() -> None:
     assert problems("llama-3.1-70b-tp4", memory_fraction=0.99) == []
 
 
+def test_a_step_takes_a_page_of_a_prompt() -> None:
+    (problem,) = llm_plan("smollm2", max_num_tokens=17).problems
+    assert problem.message.startswith(
+        "max_num_tokens 17 is less than page_tokens 32: TensorRT-LLM cuts prompts into whole pages"
+    )
+    assert problem.legal_alternatives == ("max_num_tokens 32", "page_tokens 16")
+    (sparse,) = llm_plan("glm-5.2-tp8", max_num_tokens=63).problems
+    assert sparse.legal_alternatives == ("max_num_tokens 64",)
+    assert llm_plan("smollm2", max_num_tokens=32).legal
+
+
 def test_sizes_of_graphs_are_named_or_made_and_not_both() -> None:
     both = {"cuda_graph_config": {"batch_sizes": [1, 2], "max_batch_size": 2}}
     (problem,) = problems("smollm2", target_options=both)
