@@ -16,7 +16,7 @@ from roundhouse.errors import UsageError
 
 from .options import OptionNames
 
-__all__ = ["EngineSettings", "Overrides", "overrides_of"]
+__all__ = ["EngineSettings", "Overrides", "overrides_of", "require_room"]
 
 _MEMORY_KEYS = ("memory_fraction", "kv_cache_bytes", "kv_cache_tokens")
 _SERVING_KEYS = ("prefix_reuse", "max_waiting", "kernels")
@@ -49,12 +49,32 @@ def overrides_of(**values: object) -> Overrides:
     """Overrides from the options of a command line.
 
     Raises:
-        UsageError: naming the option that does not fit.
+        UsageError: naming the option that does not fit, or those that exclude each other.
     """
+    names = OptionNames()
+    sizes = [names.of(key) for key in _MEMORY_KEYS if values.get(key) is not None]
+    if len(sizes) > 1:
+        raise UsageError(f"{' and '.join(sizes)} exclude each other; keep one")
     try:
         return Overrides.model_validate(values)
     except ValidationError as error:
-        raise OptionNames().misfit(error, whole="the options") from None
+        raise names.misfit(error, whole="the options") from None
+
+
+def require_room(weight_bytes: int, kv: KvBudget, free_memory: int) -> None:
+    """See that weights and KV pages are no more than what is free, and that there is a page.
+
+    Raises:
+        UsageError: naming both sizes, and what decided how many pages there are.
+    """
+    if weight_bytes + kv.bytes > free_memory:
+        raise UsageError(
+            f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B, from {kv.binding_limit}) "
+            f"exceed the {free_memory:,} B of free memory",
+            hint=f"Lower {kv.binding_limit}, or free memory." if kv.bytes else "Free memory, or run a smaller engine.",
+        )
+    if kv.tokens == 0:
+        raise UsageError(f"no KV page fits ({kv.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
 
 
 class EngineSettings(BaseModel):
@@ -122,14 +142,7 @@ class EngineSettings(BaseModel):
             free_memory=free_memory,
             default_fraction=traits_of(recipe.target).memory_fraction,
         )
-        if weight_bytes + kv.bytes > free_memory:
-            raise UsageError(
-                f"weights ({weight_bytes:,} B) and KV pages ({kv.bytes:,} B, from {kv.binding_limit}) "
-                f"exceed the {free_memory:,} B of free memory",
-                hint=f"Lower {kv.binding_limit}, or free memory." if kv.bytes else "Free memory, or run a smaller engine.",
-            )
-        if kv.pages == 0:
-            raise UsageError(f"no KV page fits ({kv.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
+        require_room(weight_bytes, kv, free_memory)
         try:
             return cls(
                 page_tokens=recipe.page_tokens,

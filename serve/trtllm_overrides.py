@@ -13,7 +13,7 @@ from roundhouse.build.trtllm.llm_arguments import llm_arguments
 from roundhouse.errors import UsageError
 
 from .options import OptionNames
-from .settings import Overrides
+from .settings import Overrides, require_room
 
 __all__ = ["changed_recipe", "overridden"]
 
@@ -73,6 +73,5 @@ def _replanned(plan: Plan, recipe: Recipe) -> Plan:
         free_memory=plan.hardware.free_memory,
         default_fraction=traits_of(recipe.target).memory_fraction,
     )
-    if pool.tokens == 0:
-        raise UsageError(f"no KV page fits ({pool.binding_limit})", hint="Raise the memory key, or lower max_seq_len.")
+    require_room(plan.weight_bytes_per_gpu, pool, plan.hardware.free_memory)
     return plan.model_copy(update={"recipe": recipe, "max_seq_len": longest, "kv_bytes": pool.bytes})

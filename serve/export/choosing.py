@@ -51,7 +51,7 @@ def container_of(
     """
     target = engine.manifest.recipe.target
     changes = overrides or Overrides()
-    if target == "torch":
+    if target != "trtllm-pytorch":
         changes = _sized(engine, changes)
     need = _need(engine, changes)
     if need.gpus > gpus_per_node:
@@ -70,13 +70,17 @@ def container_of(
 
 
 def _sized(engine: Engine, overrides: Overrides) -> Overrides:
-    """With the KV pool's bytes, as on the machine that the plan is of: elsewhere a share of free memory would be another.
+    """Overrides that there is room for on the machine that the plan is of.
+
+    On a CPU with the KV pool's bytes: elsewhere a share of free memory would be another.
 
     Raises:
         UsageError: the combination is impossible.
     """
     free = engine.manifest.plan.hardware.free_memory
     kv_bytes = EngineSettings.for_engine(engine, overrides, free_memory=free).kv.bytes
+    if engine.manifest.recipe.target != "torch":
+        return overrides
     return overrides.model_copy(update={**dict.fromkeys(_MEMORY), "kv_cache_bytes": kv_bytes})
 
 

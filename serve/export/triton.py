@@ -11,7 +11,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.recipe import Guard
 from roundhouse.errors import UsageError
 
-from ..settings import Overrides
+from ..settings import EngineSettings, Overrides
 from ..triton.lint import lint_repository
 from ..triton.llmapi import write_llmapi
 from ..triton.repository import ENGINE_KEY, model_name, model_parameters, require_model_name, write_model
@@ -100,6 +100,7 @@ def export_triton(
         guard = guard_of(engine, changes.guard)
         write_llmapi(repository, name, serving_arguments(engine, place, guard, changes), about=_about(engine, guard))
         return Exported(name, folder, guard, start, (_STREAMS, *_about_guard(place, guard)))
+    EngineSettings.for_engine(engine, changes, free_memory=engine.manifest.plan.hardware.free_memory)
     parameters = model_parameters(engine, changes, python=python) | {ENGINE_KEY: str(place.engine)}
     with staged_model(repository, name) as staging:
         write_model(staging, name, parameters)

@@ -16,7 +16,7 @@ from roundhouse.build.home import Home
 from roundhouse.build.planner.support import unsupported
 from roundhouse.build.recipe import GUARD_SAMPLE, recipe_from
 from roundhouse.errors import UsageError
-from roundhouse.serve.settings import EngineSettings, Overrides
+from roundhouse.serve.settings import EngineSettings, Overrides, overrides_of
 
 
 def test_pages_beyond_free_memory_are_refused_naming_both_sizes_and_the_key(tiny_engine) -> None:
@@ -47,6 +47,12 @@ def test_weights_that_do_not_fit_are_refused_without_a_memory_key(tiny_engine) -
     ) as refused:
         EngineSettings.for_engine(tiny_engine, Overrides(), free_memory=1000)
     assert refused.value.hint == "Free memory, or run a smaller engine."
+
+
+def test_options_for_the_size_of_the_cache_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match="--memory-fraction and --kv-cache-tokens exclude each other; keep one"):
+        overrides_of(memory_fraction=0.5, kv_cache_tokens=4096, kv_cache_bytes=None)
+    assert overrides_of(kv_cache_tokens=4096, max_seq_len=None) == Overrides(kv_cache_tokens=4096)
 
 
 @pytest.mark.parametrize("keys", [{}, {"memory_fraction": 0.5}, {"kv_cache_tokens": 4096}])

@@ -97,6 +97,8 @@ def test_what_the_engine_was_built_with_stays() -> None:
         ({"kernels": "torch"}, "--kernels: TensorRT-LLM runs its own loop"),
         ({"max_seq_len": 10**6}, "is above the model's 40960 positions"),
         ({"kv_cache_bytes": 1000}, "no KV page fits"),
+        ({"kv_cache_bytes": 10**15}, r"and KV pages \([\d,]+ B, from kv_cache_bytes\) exceed the [\d,]+ B of free memory"),
+        ({"kv_cache_tokens": 10**9}, "from kv_cache_tokens"),
         ({"page_tokens": 48}, "page_tokens 48: TensorRT-LLM's tokens_per_block is a power of two"),
     ],
 )

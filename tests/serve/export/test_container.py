@@ -62,6 +62,12 @@ def test_a_cpu_is_told_how_many_pages_its_memory_has_room_for() -> None:
     assert int(resources["limits"]["memory"].removesuffix("Gi")) * 2**30 >= container.need.memory_bytes
 
 
+@pytest.mark.parametrize("name", ["smollm2", "Llama-3.1-70B", "qwen3-30b-a3b"])
+def test_a_cache_that_the_planned_machine_has_no_room_for_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"from kv_cache_bytes\) exceed the [\d,]+ B of free memory"):
+        container_of(exported(name, tmp_path), overrides=Overrides(kv_cache_bytes=10**15))
+
+
 def test_gpus_are_asked_for_and_are_those_that_it_was_compiled_for() -> None:
     container = container_of(TENSORRT)
     pod = deployment(Manifests(container, "a"))

@@ -52,6 +52,17 @@ def test_an_engine_for_torch_becomes_the_model_of_serve(tiny_engine: Engine, tmp
     }
 
 
+def test_a_cache_that_the_planned_machine_has_no_room_for_is_refused(
+    engine: Engine, tiny_engine: Engine, tmp_path: Path
+) -> None:
+    for each in (engine, tiny_engine):
+        with pytest.raises(UsageError, match=r"from kv_cache_bytes\) exceed the [\d,]+ B of free memory"):
+            export_triton(each, tmp_path / "models", THERE, overrides=Overrides(kv_cache_bytes=10**15))
+    with pytest.raises(UsageError, match="from kv_cache_tokens"):
+        export_trtllm_serve(engine, tmp_path, THERE, overrides=Overrides(kv_cache_tokens=10**12))
+    assert not (tmp_path / "models").exists()
+
+
 def test_a_model_that_does_not_pass_its_lint_leaves_nothing_behind(
     tiny_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
