@@ -130,6 +130,29 @@ def test_a_users_mistake_is_one_clear_message(roundhouse, tmp_path: Path, argume
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "/x/y"), "error: /x/y: No such file or directory\nNothing is half"),
+        (OSError(28, "No space left on device", "/x/y"), "Free space or choose another folder."),
+    ],
+)
+def test_a_place_that_is_missing_is_no_lack_of_space(
+    error: OSError, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from roundhouse import __main__ as command_line
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(command_line, "_run", fail)
+    with pytest.raises(SystemExit):
+        command_line.main()
+    said = capsys.readouterr().err
+    assert words in said
+    assert ("space" in said) == (error.errno == 28)
+
+
 def in_process(*arguments: str) -> tuple[str, str]:
     """Standard output, and what was refused: quicker than a process, where many options are tried."""
     from typer.testing import CliRunner

@@ -10,6 +10,7 @@ from roundhouse.errors import UsageError
 from ..settings import EngineSettings, Overrides
 from ..triton.repository import model_name
 from .container import CONTAINER_ENTRY, GPU_IMAGE, IMAGE, Asked, EngineContainer, Need
+from .image import require_image
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
@@ -45,11 +46,13 @@ def container_of(
         gpus_per_node: how many a machine has.
 
     Raises:
-        UsageError: the engine takes more GPUs than one machine has, is not for this server, or cannot
-            run with these overrides.
+        UsageError: the image is none, or the engine takes more GPUs than one machine has, is not for this server, or
+            cannot run with these overrides.
         EngineError: arguments that were written when it was built cannot be read.
     """
     target = engine.manifest.recipe.target
+    if image is not None:
+        require_image(image)
     changes = overrides or Overrides()
     if target != "trtllm-pytorch":
         changes = _sized(engine, changes)

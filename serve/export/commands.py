@@ -11,6 +11,7 @@ from roundhouse.build.command_options import HomeOption, home_at
 from roundhouse.build.commands import EngineArgument
 
 from ..engine_options import with_engine_options
+from .output import require_new_file, write_new
 from .triton_commands import add_triton_commands
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["export_commands"]
 
-_Output = Annotated[Path | None, typer.Option("--output", help="File to write; standard output when left out.")]
+_Output = Annotated[Path | None, typer.Option("--output", help="New file to write; standard output when left out.")]
 _Image = Annotated[
     str | None, typer.Option(help="Image to run: default roundhouse:cpu or roundhouse:gpu, by the engine's target.")
 ]
@@ -56,6 +57,7 @@ def compose(
     """Write a Compose file that serves an engine from its folder on this machine."""
     from .compose import compose_text
 
+    _require_place(output)
     found = _find(engine, home)
     container = _container(found, image, server, gpus_per_node, engine_keys)
     _write(compose_text(container, found.folder.resolve()), output)
@@ -81,6 +83,7 @@ def kubernetes(
     """Write Kubernetes manifests that serve an engine on one node, with probes, metrics and a dashboard."""
     from .kubernetes import Manifests, resource_name
 
+    _require_place(output)
     found = _find(engine, home)
     container = _container(found, image, server, gpus_per_node, engine_keys)
     called = name or resource_name(container.name)
@@ -92,6 +95,12 @@ def dashboard(output: _Output = None) -> None:
     from .dashboard import dashboard_text
 
     _write(dashboard_text(), output)
+
+
+def _require_place(output: Path | None) -> None:
+    """Refuse a file that cannot be made before anything is read."""
+    if output is not None:
+        require_new_file(output)
 
 
 def _find(engine: str, home: Path | None) -> Engine:
@@ -114,5 +123,5 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         typer.echo(text, nl=False)
         return
-    output.write_text(text, encoding="utf-8")
+    write_new(output, text)
     typer.echo(f"written: {output}", err=True)

@@ -18,6 +18,7 @@ from ..triton.repository import ENGINE_KEY, model_name, model_parameters, requir
 from ..triton.staging import staged_model
 from ..trtllm_arguments import TARGET, LlmPlace, arguments_text, guard_of, serving_arguments
 from ..trtllm_serve import trtllm_serve_command
+from .output import require_folder, write_new
 
 __all__ = ["Exported", "export_triton", "export_trtllm_serve", "place_of"]
 
@@ -94,6 +95,7 @@ def export_triton(
     folder = repository / name
     if folder.exists():
         raise UsageError(f"{folder} is there already", hint="Remove it, or give --name or another --output.")
+    require_folder(repository)
     start = shlex.join(["tritonserver", f"--model-repository={repository.resolve()}"])
     changes = overrides or Overrides()
     if engine.manifest.recipe.target == TARGET:
@@ -138,8 +140,9 @@ def export_trtllm_serve(
     file = folder / _ARGUMENTS_FILE
     if file.exists():
         raise UsageError(f"{file} is there already", hint="Remove it, or give another --output.")
+    require_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(arguments_text(arguments, about=_about(engine, guard)), encoding="utf-8")
+    write_new(file, arguments_text(arguments, about=_about(engine, guard)))
     start = shlex.join(trtllm_serve_command(model, str(file.resolve()), host=host, port=port))
     return Exported(model_name(engine), file, guard, start, _about_guard(place, guard))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -34,6 +35,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+_MISPLACED = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
+"""What more space would not change."""
 
 
 @app.callback(invoke_without_command=True)
@@ -78,11 +83,17 @@ def main() -> None:
         sys.exit(error.exit_code)
     except OSError as error:
         # A folder that cannot be written, a full disk: the machine's fault or the user's, with its name in the message.
-        _show(RoundhouseError(str(error), hint="Nothing is half-written. Free space or choose another folder."))
+        _show(_told(error))
         sys.exit(1)
     except KeyboardInterrupt:
         _show(RoundhouseError("interrupted"))
         sys.exit(130)
+
+
+def _told(error: OSError) -> RoundhouseError:
+    if error.errno in _MISPLACED and error.filename:
+        return RoundhouseError(f"{error.filename}: {error.strerror}", hint="Nothing is half-written. Choose another place.")
+    return RoundhouseError(str(error), hint="Nothing is half-written. Free space or choose another folder.")
 
 
 def _run() -> None:

@@ -5,6 +5,7 @@ from string import Template
 
 import pytest
 import yaml
+from exported_engines import exported
 from google.protobuf import text_format
 from llm_engines import llm_engine
 from tritonclient.grpc import model_config_pb2
@@ -61,6 +62,16 @@ def test_a_cache_that_the_planned_machine_has_no_room_for_is_refused(
     with pytest.raises(UsageError, match="from kv_cache_tokens"):
         export_trtllm_serve(engine, tmp_path, THERE, overrides=Overrides(kv_cache_tokens=10**12))
     assert not (tmp_path / "models").exists()
+
+
+def test_what_is_no_folder_is_named(tmp_path: Path) -> None:
+    engine, place = exported("qwen3-30b-a3b", tmp_path / "engines"), tmp_path / "file"
+    place.write_text("kept")
+    for folder in (place, place / "models"):
+        with pytest.raises(UsageError, match="file is no folder"):
+            export_triton(engine, folder, THERE)
+        with pytest.raises(UsageError, match="file is no folder"):
+            export_trtllm_serve(engine, folder, THERE)
 
 
 def test_a_model_that_does_not_pass_its_lint_leaves_nothing_behind(
