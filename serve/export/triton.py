@@ -18,12 +18,12 @@ from ..triton.repository import ENGINE_KEY, model_name, model_parameters, requir
 from ..triton.staging import staged_model
 from ..trtllm_arguments import TARGET, LlmPlace, arguments_text, guard_of, serving_arguments
 from ..trtllm_serve import trtllm_serve_command
+from .listening import TRITON_PORTS, port_of, require_address, require_apart
 from .output import require_folder, write_new
 
 __all__ = ["Exported", "export_triton", "export_trtllm_serve", "place_of"]
 
 _ARGUMENTS_FILE = "llm.yaml"
-_LAST_PORT = 65535
 _STREAMS = "start it without --disable-auto-complete-config: through it upstream's model says that it streams"
 
 
@@ -56,9 +56,7 @@ def place_of(
     Raises:
         UsageError: a path is not absolute, or ``metrics`` is no address.
     """
-    host, _, port = metrics.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > _LAST_PORT:  # as each rank's page check reads it
-        raise UsageError(f"{metrics} is no address for the page check", hint="Write it like 0.0.0.0:8003.")
+    port_of(metrics)
     for what, path in (("engine folder", folder), ("home", home), ("guard library", library)):
         if path is not None and not path.is_absolute():
             raise UsageError(f"the {what} {path} is not absolute: whoever starts the server does so from another folder")
@@ -87,7 +85,7 @@ def export_triton(
         python: the interpreter of the engine process, where there is one.
 
     Raises:
-        UsageError: the name cannot be, or is taken, or an override cannot be.
+        UsageError: the name cannot be, or is taken, or an override cannot be, or the page check's port is Triton's.
         ServeError: what was written does not pass its lint.
     """
     name = name or model_name(engine)
@@ -100,6 +98,7 @@ def export_triton(
     changes = overrides or Overrides()
     if engine.manifest.recipe.target == TARGET:
         guard = guard_of(engine, changes.guard)
+        require_apart(place.metrics, guard, TRITON_PORTS)
         write_llmapi(repository, name, serving_arguments(engine, place, guard, changes), about=_about(engine, guard))
         return Exported(name, folder, guard, start, (_STREAMS, *_about_guard(place, guard)))
     EngineSettings.for_engine(engine, changes, free_memory=engine.manifest.plan.hardware.free_memory)
@@ -131,10 +130,13 @@ def export_trtllm_serve(
         port: to listen on.
 
     Raises:
-        UsageError: the engine is for another target, or an override cannot be, or the file is there already.
+        UsageError: the engine is for another target, or an override or the address cannot be, or the page check has the same
+            port, or the file is there already.
     """
     changes = overrides or Overrides()
     guard = guard_of(engine, changes.guard)
+    require_address(host, port)
+    require_apart(place.metrics, guard, {"trtllm-serve's": port})
     arguments = serving_arguments(engine, place, guard, changes)
     model = str(arguments.pop("model"))  # the command's own
     file = folder / _ARGUMENTS_FILE

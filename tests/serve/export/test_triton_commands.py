@@ -53,3 +53,10 @@ def test_without_an_output_the_repository_is_made_here(engine: Engine, tmp_path:
 def test_a_guard_that_is_none_is_a_mistake_of_usage(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--guard tagz"):
         run("triton", str(engine.folder), "--output", str(tmp_path / "models"), "--guard", "tagz")
+
+
+@pytest.mark.parametrize("words", [("--python", "/usr/bin/python3"), ("--guard", "off", "--guard-metrics", "0.0.0.0:8003")])
+def test_an_option_that_would_do_nothing_is_a_mistake_of_usage(engine: Engine, tmp_path: Path, words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match=r"--python: |--guard-metrics: "):
+        run("triton", str(engine.folder), "--output", str(tmp_path / "models"), *words)
+    assert not (tmp_path / "models").exists()
