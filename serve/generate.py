@@ -14,6 +14,7 @@ from .engine.request import Failure, Request, SamplingParams
 from .free_memory import free_memory_for
 from .openai.chat import load_chat_template
 from .openai.schemas import ChatMessage
+from .runtimes import require_runnable
 from .settings import EngineSettings, Overrides
 from .threads import prepare_threads
 
@@ -65,10 +66,14 @@ def generate(
         on_text: called with each new piece of text.
 
     Raises:
-        UsageError: the prompt or a parameter is impossible, or ``chat`` with a tokenizer without a template.
+        UsageError: the engine's target has a loop of its own, the prompt or a parameter is impossible, or ``chat`` with a
+            tokenizer without a template.
+        EngineError: as :func:`roundhouse.serve.runtimes.require_runnable`.
+        SetupError: as :func:`roundhouse.serve.runtimes.require_runnable`.
         RequestError: the engine could not finish the request.
     """
     prepare_threads()
+    require_runnable(engine)
     from .runtimes import create_loop
 
     if chat and not engine.manifest.chat:

@@ -26,25 +26,28 @@ def prepare_subjects(home: Home, wishes: Sequence[BenchmarkWish]) -> list[Prepar
 
     Raises:
         UsageError: one cannot be fulfilled.
-        EngineError: an engine is damaged.
-        SetupError: there is no aiperf, and one needs it.
+        EngineError: an engine is damaged, or was compiled for other software or another GPU.
+        SetupError: there is no aiperf, or nothing that runs an engine, and one needs it.
     """
     prepared = []
+    store = EngineStore(home)
+    engines = [None if wish.engine is None else store.find(wish.engine) for wish in wishes]
+    for wish, engine in zip(wishes, engines, strict=True):
+        if wish.url is None and engine is not None:
+            require_runnable(engine)  # what will never run here needs no aiperf
     if any(wish.driver == "aiperf" for wish in wishes):
         from .aiperf.locate import find_aiperf
 
         find_aiperf(home)  # said before anything is loaded
     memory = FreeMemory()
-    for wish in wishes:
+    for wish, engine in zip(wishes, engines, strict=True):
         if wish.driver not in ("aiperf", "loop"):
             raise UsageError(f"{wish.driver} is not driven from here", hint="Its result files can be imported.")
-        engine = None if wish.engine is None else EngineStore(home).find(wish.engine)
         if wish.url is not None:
             prepared.append(_at_url(home, wish, engine))
             continue
         if engine is None:
             raise UsageError("there is nothing to measure", hint="Name an engine, or the URL of an endpoint.")
-        require_runnable(engine)
         free = memory.left_for(engine)
         settings = fitted_settings(engine, EngineSettings.for_engine(engine, wish.overrides, free_memory=free))
         require_fit(engine, settings, wish)

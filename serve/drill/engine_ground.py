@@ -102,11 +102,14 @@ def engine_grounds(engine: Engine) -> Callable[[Random], Ground]:
 
     Raises:
         ServeError: as :func:`roundhouse.serve.runtimes.create_runtime`.
-        UsageError: not so many pages fit.
+        EngineError: as :func:`roundhouse.serve.runtimes.create_runtime`.
+        SetupError: as :func:`roundhouse.serve.runtimes.create_runtime`.
+        UsageError: its target has a loop of its own, or not so many pages fit.
     """
     from ..engine.tokenizer import load_tokenizer
-    from ..runtimes import create_runtime, fitted_settings
+    from ..runtimes import create_runtime, fitted_settings, require_runnable
 
+    require_runnable(engine)
     page_tokens = engine.manifest.recipe.page_tokens
     overrides = Overrides(kv_cache_tokens=_PAGES * page_tokens, max_batch_size=6, max_num_tokens=8 * page_tokens)
     settings = fitted_settings(engine, EngineSettings.for_engine(engine, overrides, free_memory=free_memory_for(engine)))

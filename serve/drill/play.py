@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from roundhouse.build.events import OnStep
 
+from ..runtimes import require_runnable
 from ..runtimes.kernel_choice import find_kernels
 from .drill import Case, run_drill
 from .episode import Ground
@@ -44,7 +45,14 @@ def play_drill(
         seed: decides everything; None: a new one, which the report names.
         steps: of each case, at least; None: 2,000, and 100 with an engine.
         on_case: told how many cases of all are behind us.
+
+    Raises:
+        UsageError: the engine's target has a loop of its own.
+        EngineError: as :func:`roundhouse.serve.runtimes.require_runnable`.
+        SetupError: as :func:`roundhouse.serve.runtimes.require_runnable`.
     """
+    if engine is not None:
+        require_runnable(engine)  # before kernels are compiled for it
     find_kernels("auto", home.kernels)  # the guard that engines run with here
     ground: Callable[[Random], Ground] = synthetic_ground
     if engine is not None:

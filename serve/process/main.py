@@ -59,8 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _load(engine: Engine, settings_json: str, inbox: _Inbox, outbox: _Outbox) -> Service:
     """Load the engine, say that it is ready."""
-    from ..runtimes import create_loop, fitted_settings
+    from ..runtimes import create_loop, fitted_settings, require_runnable
 
+    require_runnable(engine)
     overrides = _overrides(settings_json)
     settings = fitted_settings(engine, EngineSettings.for_engine(engine, overrides, free_memory=free_memory_for(engine)))
     loop = create_loop(engine, settings)
