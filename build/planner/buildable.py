@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from roundhouse.errors import PlanRefusedError
 
 from ..models.shape import ModelShape
 from ..recipe import Recipe
-from .plan import Plan
 from .support import is_quantized_here, unbuilt_rules
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 __all__ = ["require_buildable", "unbuilt_reason"]
 

@@ -10,6 +10,7 @@ from ..models.shape import ModelShape
 from ..models.shipped import SHAPE_PREFIX
 from ..recipe import Recipe
 from ..trtllm.linears import padded_sizes
+from .buildable import unbuilt_reason
 from .divisibility import choose_group, nearest_ranks, uncuttable
 from .fit import Fit, fit_of, memory_problems
 from .problems import Alternative, Problem, proved, set_to
@@ -36,9 +37,12 @@ class Judgement:
 def judge(recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Hardware, request_tokens: int | None) -> Judgement:
     """Judge a recipe and, where it is refused, its alternatives."""
     fit, group, decided, problems = _judge(recipe, shape, inventory, hardware, request_tokens)
+    is_built = unbuilt_reason(fit.recipe, shape) is None
 
     def codes_with(alternative: Alternative) -> set[str]:
-        """Problems that are left when an alternative is taken: also those of a pool that holds not one request."""
+        """Problems that are left when an alternative is taken: also that its pool holds not one request, or that it is not
+        built, where what it is offered for is, or where it is other weights or another target.
+        """
         other, kept = shape, inventory
         if alternative.unquantized:
             other = shape.model_copy(update={"quantization": None})
@@ -46,9 +50,25 @@ def judge(recipe: Recipe, shape: ModelShape, inventory: Inventory, hardware: Har
         changed = recipe.model_copy(update=alternative.changes)
         room, *_, left = _judge(changed, other, kept, hardware, request_tokens)
         useless = fit.requests_that_fit(fit.request_tokens) > 0 >= room.requests_that_fit(room.request_tokens)
-        return {problem.code for problem in left} | ({"room"} if useless else set())
+        asked = is_built or alternative.changes.keys() & {"weights", "target"}
+        unbuilt = asked and not alternative.given and unbuilt_reason(room.recipe, other)
+        return {problem.code for problem in left} | ({"room"} if useless else set()) | ({"unbuilt"} if unbuilt else set())
 
+    problems = [_as_built(problem, fit.recipe, shape) for problem in problems]
     return Judgement(fit, group, tuple(decided), tuple(proved(problems, codes_with)))
+
+
+def _as_built(problem: Problem, recipe: Recipe, shape: ModelShape) -> Problem:
+    """A problem whose alternatives that this version does not quantize, and takes as they are, ask for such a checkpoint."""
+    bare, as_is = shape.model_copy(update={"quantization": None}), recipe.model_copy(update={"weights": "as_is"})
+
+    def worded(alternative: Alternative) -> Alternative:
+        made = recipe.model_copy(update=alternative.changes)
+        if not alternative.unquantized or unbuilt_reason(made, bare) is None or unbuilt_reason(as_is, bare) is not None:
+            return alternative
+        return alternative.model_copy(update={"text": f"{made.weights} from a checkpoint that is in it", "given": True})
+
+    return problem.model_copy(update={"alternatives": tuple(map(worded, problem.alternatives))})
 
 
 def _judge(

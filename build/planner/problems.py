@@ -1,4 +1,6 @@
-"""Why a plan is refused, and what would be legal instead. Alternatives are proved: each was planned before it is offered."""
+"""Why a plan is refused, and what would be legal instead. Alternatives are proved: each was planned before it is offered,
+and is built by this version.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,8 @@ class Alternative(BaseModel):
     changes: dict[str, Any]
     unquantized: bool = False
     """Whether it is for an unquantized copy of an input that is quantized."""
+    given: bool = False
+    """Whether such weights are not made here, but taken from a checkpoint that has them."""
 
 
 class Problem(BaseModel):

@@ -11,6 +11,7 @@ from tiny_checkpoint import TINY
 from roundhouse.build.models.config import shape_from_config
 from roundhouse.build.models.inventory import inventory_from_shape
 from roundhouse.build.models.sources import look_up
+from roundhouse.build.planner.buildable import unbuilt_reason
 from roundhouse.build.planner.divisibility import group_fits
 from roundhouse.build.planner.gpus import hardware_called
 from roundhouse.build.planner.plan import Plan, make_plan
@@ -162,7 +163,7 @@ def test_w4a16_with_fp8_kv_on_engines_loses_prefix_reuse_and_says_so() -> None:
     assert made.legal
     (warning,) = made.warnings
     assert "prefix reuse and chunked prefill are lost" in warning
-    assert "w4a8_awq" in warning
+    assert "kv_cache bf16 keeps both" in warning
     assert not plan(target="tensorrt", weights="w4a8_awq", kv_cache="fp8").warnings
     assert not plan(target="tensorrt", weights="int4_awq", kv_cache="bf16").warnings
 
@@ -183,7 +184,7 @@ def test_kimi_as_published_is_not_for_tensorrt_llm_and_the_choices_are_said() ->
     assert made.recipe.weights == "as_is"
     assert made.recipe.page_tokens == 64
     assert codes(made) == {"weights"}
-    assert alternatives(made, "weights")[0] == "w4a8_awq from an unquantized copy"
+    assert alternatives(made, "weights")[0] == "w4a8_awq from a checkpoint that is in it"
     assert "1.3.0rc13" in made.warnings[0]
     assert made.checkpoint_bytes == pytest.approx(595.1e9, rel=1e-3)
     assert made.kv_bytes_per_token == 35_136
@@ -200,10 +201,23 @@ def test_a_model_that_is_published_quantized_can_be_planned_as_an_unquantized_co
 
 def test_a_target_is_not_offered_instead_of_itself() -> None:
     windowed = {"architectures": ["MistralForCausalLM"], "sliding_window": 128}
-    assert alternatives(plan(windowed, target="torch", guard="off"), "architecture") == (
-        "target tensorrt",
-        "target trtllm-pytorch",
-    )
+    made = plan(windowed, target="torch", weights="bf16", guard="off")
+    assert alternatives(made, "architecture") == ("target trtllm-pytorch",)
+
+
+def test_what_is_not_built_is_not_offered() -> None:
+    windowed = {"architectures": ["MistralForCausalLM"], "sliding_window": 128}
+    assert alternatives(plan(windowed, target="torch", weights="int4_awq", guard="off"), "architecture") == ()
+    assert alternatives(plan(target="tensorrt", weights="nvfp4"), "weights") == ("int4_awq", "fp8", "bf16")
+    assert alternatives(plan(gpu="b200", target="trtllm-pytorch", weights="int4_awq"), "weights") == ("fp8", "bf16")
+    given = {"quantization_config": {"quant_algo": "FP8"}}
+    assert alternatives(plan(given, target="tensorrt", weights="fp8"), "input") == ()
+    assert alternatives(plan(given, target="trtllm-pytorch", weights="fp8"), "input") == ("as_is",)
+
+
+def test_another_spread_of_what_is_not_built_is_offered_for_a_plan() -> None:
+    made = plan_shape("llama-3.1-70b", gpu="l40s", target="trtllm-pytorch", weights="w4a8_awq", tensor_parallel=3)
+    assert "4" in alternatives(made, "tensor_parallel")
 
 
 def test_tensors_that_fail_alike_are_one_problem() -> None:
@@ -265,7 +279,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("recipe", _RECIPES.values(), ids=_RECIPES)
 @pytest.mark.parametrize("target", ["torch", "tensorrt", "trtllm-pytorch"])
 def test_whatever_is_offered_solves_its_problem_and_makes_no_other(target: str, recipe: dict[str, Any]) -> None:
-    """Every alternative of every refused plan, over shapes, GPUs and spreads, is planned."""
+    """Every alternative of every refused plan, over shapes, GPUs and spreads, is planned; other weights are built, too."""
     for name in ("qwen3-30b-a3b", "smollm2-135m"):
         for gpu in ("a100", "b200"):
             for spread in ({}, {"tensor_parallel": 6, "expert_parallel": 4}):
@@ -275,7 +289,10 @@ def test_whatever_is_offered_solves_its_problem_and_makes_no_other(target: str, 
                     for alternative in problem.alternatives:
                         copy = f"{name}@bf16" if alternative.unquantized else name
                         given = {"target": target, **recipe, **spread, **alternative.changes}
-                        left = codes(plan_shape(copy, gpu=gpu, **given))
+                        instead = plan_shape(copy, gpu=gpu, **given)
+                        if alternative.changes.keys() & {"weights", "target"} and not alternative.given:
+                            assert unbuilt_reason(instead.recipe, instead.shape) is None, (name, gpu, spread, alternative.text)
+                        left = codes(instead)
                         assert left <= known - {problem.code}, (name, gpu, spread, problem.code, alternative.text)
 
 
