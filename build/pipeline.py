@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .compile import compiler_for
+from .compile import compiler_for, require_machine
 from .compiled import Compilation
 from .copied import copy_checkpoint, has_chat_template, stays_as_it_is
 from .engine import CHECKPOINT, Engine, write_manifest
@@ -75,9 +75,11 @@ def build(
         BuildError: something failed on the way; no engine is left behind.
     """
     report = Reporter(on_event)
+    hardware = hardware or hardware_called(None, recipe)
+    require_machine(recipe, hardware)
     model = _read(recipe, home, report)
     with report.stage("plan", "bytes, pages and legality, from config and headers") as stage:
-        plan = make_plan(recipe, model.shape, model.inventory, hardware or hardware_called(None, recipe))
+        plan = make_plan(recipe, model.shape, model.inventory, hardware)
         recipe = plan.recipe
         group = f" g{plan.group_size}" if plan.group_size else ""
         stage.result = f"{plan.quantized_modules} linears to {recipe.weights}{group}"

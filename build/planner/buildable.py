@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from roundhouse.errors import PlanRefusedError
 
+from ..hardware import Hardware
 from ..models.shape import ModelShape
 from ..recipe import Recipe
-from .support import is_quantized_here, unbuilt_rules
+from .support import hardware_problem, is_quantized_here, unbuilt_rules
 
 if TYPE_CHECKING:
     from .plan import Plan
 
-__all__ = ["require_buildable", "unbuilt_reason"]
+__all__ = ["require_buildable", "require_hardware", "unbuilt_reason"]
 
 
 def unbuilt_reason(recipe: Recipe, shape: ModelShape) -> str | None:
@@ -38,3 +39,13 @@ def require_buildable(plan: Plan) -> None:
     """
     if reason := unbuilt_reason(plan.recipe, plan.shape):
         raise PlanRefusedError(f"target {plan.recipe.target}: {reason}", reasons=(reason,))
+
+
+def require_hardware(recipe: Recipe, hardware: Hardware) -> None:
+    """Refuse hardware on which a recipe's target runs no model at all: what a plan would say too, before there is a model.
+
+    Raises:
+        PlanRefusedError: naming what the target needs.
+    """
+    if problem := hardware_problem(recipe, hardware):
+        raise PlanRefusedError(problem.message, reasons=(problem.message,))

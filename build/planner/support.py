@@ -22,6 +22,7 @@ __all__ = [
     "Traits",
     "allowed_groups",
     "allowed_page_tokens",
+    "hardware_problem",
     "is_quantized_here",
     "kernel_of",
     "needed_version",
@@ -100,7 +101,7 @@ def unsupported(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[P
     """Everything about a recipe that its target does not run on this hardware."""
     target = _table()[recipe.target]
     problems = [
-        _hardware(target, recipe, hardware),
+        hardware_problem(recipe, hardware),
         _architecture(target, recipe.target, shape, hardware),
         _attention(target, shape, hardware),
         _look_up(target["rope"], "rope", shape.rope, hardware, where="config.json"),
@@ -146,16 +147,17 @@ def needed_version(target: str, architecture: str) -> str | None:
     return since
 
 
-def takes_as_is(target: str, shape: ModelShape, hardware: Hardware) -> bool:
-    """Whether a target runs the input in the form that it has."""
-    return _weights_reason(_table()[target], "as_is", shape, hardware) is None
-
-
-def _hardware(target: dict[str, Any], recipe: Recipe, hardware: Hardware) -> Problem | None:
-    if hardware.kind in target["needs"]:
+def hardware_problem(recipe: Recipe, hardware: Hardware) -> Problem | None:
+    """That a target runs on another kind of hardware, whatever the model; None when it does on this."""
+    if hardware.kind in _table()[recipe.target]["needs"]:
         return None
     message = f"the {recipe.target} target needs an NVIDIA GPU, and {hardware.name} is none; name one with --gpu"
     return Problem(code="hardware", where="target", message=message, alternatives=set_to("target", ["torch"]))
+
+
+def takes_as_is(target: str, shape: ModelShape, hardware: Hardware) -> bool:
+    """Whether a target runs the input in the form that it has."""
+    return _weights_reason(_table()[target], "as_is", shape, hardware) is None
 
 
 def _architecture(target: dict[str, Any], asked: str, shape: ModelShape, hardware: Hardware) -> Problem | None:

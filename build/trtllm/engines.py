@@ -63,7 +63,7 @@ def require_tensorrt(plan: Plan) -> Machine:
         SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, the guard has no plugin, or the
             timing cache of the recipe is no file.
     """
-    devices, plugin = require_gpus(plan), None if plan.recipe.guard == "off" else _plugin()
+    devices, plugin = require_gpus(plan.hardware), None if plan.recipe.guard == "off" else _plugin()
     timings = _timings(plan)
     return Machine(find_installation("tensorrt"), devices, plugin, timings)  # last, because importing it takes its time
 

@@ -9,8 +9,8 @@ import subprocess
 from roundhouse.errors import EngineError, SetupError
 
 from ..compiled import Compiled
+from ..hardware import Hardware
 from ..planner.gpus import local_gpu
-from ..planner.plan import Plan
 from .interpreter import Installation
 
 __all__ = ["devices_here", "require_gpus", "require_host"]
@@ -32,8 +32,8 @@ def devices_here() -> tuple[str, ...]:
     return tuple(answer.split())
 
 
-def require_gpus(plan: Plan) -> tuple[str, ...]:
-    """The GPUs to build on: at least one, of the kind that was planned for.
+def require_gpus(planned: Hardware) -> tuple[str, ...]:
+    """The GPUs to build on: at least one, of the kind that is planned for.
 
     An engine holds kernels for one compute capability, chosen by trying them: so it is built on what it will run on. Ranks
     build one after the other where there are fewer GPUs than ranks.
@@ -43,10 +43,13 @@ def require_gpus(plan: Plan) -> tuple[str, ...]:
     """
     found, devices = local_gpu(), devices_here()
     if found is None or not devices:
-        raise SetupError("engines of TensorRT-LLM are built on the GPU that they run on, and this machine shows none")
-    if found.compute_capability != plan.hardware.compute_capability:
         raise SetupError(
-            f"the plan is for {plan.hardware.name} (SM {plan.hardware.compute_capability}), and this machine has {found.name} "
+            "engines of TensorRT-LLM are built on the GPU that they run on, and this machine shows none",
+            hint="`roundhouse plan` needs none, nor does `roundhouse build --target trtllm-pytorch --gpu NAME`.",
+        )
+    if planned.kind == "cuda" and found.compute_capability != planned.compute_capability:
+        raise SetupError(
+            f"the plan is for {planned.name} (SM {planned.compute_capability}), and this machine has {found.name} "
             f"(SM {found.compute_capability})",
             hint="Build on the kind of GPU that it shall run on.",
         )

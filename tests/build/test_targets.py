@@ -12,6 +12,7 @@ from trtllm_machine import TrtllmMachine, trtllm_machine
 from roundhouse.build.engine import Engine
 from roundhouse.build.engine_view import engine_summary, engines_table
 from roundhouse.build.events import Event, StageFinished, Warned
+from roundhouse.build.hardware import Hardware
 from roundhouse.build.home import Home
 from roundhouse.build.identity import engine_id
 from roundhouse.build.models.sources import look_up
@@ -131,10 +132,29 @@ def write_tiny_experts(folder: Path, tokenizer_from: Path) -> Path:
     return folder
 
 
-def test_without_a_gpu_a_plan_for_one_is_refused(tiny_model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("target", "gpu", "error", "words"),
+    [
+        ("tensorrt", None, SetupError, "built on the GPU that they run on, and this machine shows none"),
+        ("tensorrt", H100, SetupError, "built on the GPU that they run on, and this machine shows none"),
+        ("trtllm-pytorch", None, PlanRefusedError, "needs an NVIDIA GPU, and .* is none; name one with --gpu"),
+    ],
+)
+def test_without_a_gpu_the_reason_is_said_before_the_model_is_fetched(
+    target: str, gpu: Hardware | None, error: type[Exception], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PlanRefusedError, match="needs an NVIDIA GPU"):
-        build(recipe_for(tiny_model("llama"), target="tensorrt"), Home(tmp_path / "home"), lambda event: None)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    seen = list[Event]()
+    with pytest.raises(error, match=words):
+        build(recipe_for(tmp_path / "slow.gguf", target=target), Home(tmp_path / "home"), seen.append, hardware=gpu)
+    assert seen == []
+
+
+def test_another_kind_of_gpu_is_said_before_the_model_is_fetched(machine: TrtllmMachine, tmp_path: Path) -> None:
+    machine.put_nvidia_smi(capability="8.9")
+    with pytest.raises(SetupError, match=r"the plan is for H100-80-SXM \(SM 9\.0\), and this machine has"):
+        build(recipe_for(tmp_path / "slow.gguf", target="tensorrt"), Home(tmp_path / "home"), lambda event: None, hardware=H100)
 
 
 def test_a_machine_that_cannot_compile_is_told_before_anything_is_loaded(
