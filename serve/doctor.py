@@ -9,29 +9,26 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import psutil
-from pydantic import BaseModel, ConfigDict
 from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text
 
 from roundhouse.build.hardware import this_machine
 from roundhouse.build.terminal import byte_text
-from roundhouse.build.trtllm import target_verdicts, version_there
 from roundhouse.errors import SetupError
 from roundhouse.plugins.native_library import compiled_library, find_compiler
 
+from .finding import Finding, State
+from .findings_of_trtllm import about_tensorrt_llm
 from .triton.locate import check_numpy, find_triton
 
 if TYPE_CHECKING:
     from roundhouse.build.home import Home
 
-__all__ = ["Finding", "diagnose", "doctor_table"]
-
-State = Literal["ok", "limited", "absent", "missing"]
-"""``missing``: needed for building and serving with the torch target. ``absent``: not here, and not needed for that."""
+__all__ = ["diagnose", "doctor_table"]
 
 _MARKS: dict[State, tuple[str, str]] = {
     "ok": ("✓ ok", "green"),
@@ -44,17 +41,6 @@ _MIN_SHM = 64 << 20
 _MIN_MEMORY = 2 << 30
 _WITHOUT_KERNELS = "and a step takes two to three times as long"
 """Measured on two cores with AVX2 with the demo's engine: prompts of 128 tokens and decoding, 1 and 8 requests at once."""
-
-
-class Finding(BaseModel):
-    """One thing that was looked at."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    state: State
-    detail: str
-    remedy: str = ""
 
 
 def diagnose(home: Home) -> list[Finding]:
@@ -70,7 +56,7 @@ def diagnose(home: Home) -> list[Finding]:
         *needed,
         _gpu(),
         _torch_target(needed),
-        *_tensorrt_llm(),
+        *about_tensorrt_llm(),
         _compiler(),
         _native_kernels(home),
         _shared_memory(),
@@ -135,15 +121,6 @@ def _torch_target(needed: list[Finding]) -> Finding:
     if lacking:
         return Finding(name="target torch", state="missing", detail=f"needs {', '.join(lacking)}", remedy="see above")
     return Finding(name="target torch", state="ok", detail="the default: builds and serves on this CPU, behind Triton")
-
-
-def _tensorrt_llm() -> list[Finding]:
-    found = version_there()
-    findings = []
-    for target, reason in target_verdicts(found).items():
-        detail = reason or f"TensorRT-LLM {found} runs it"
-        findings.append(Finding(name=f"target {target}", state="absent" if reason else "ok", detail=detail))
-    return findings
 
 
 def _compiler() -> Finding:

@@ -25,10 +25,19 @@ def record(
     output: Annotated[Path | None, typer.Option("--output", help="Write the new record to this file.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Record the installed TensorRT-LLM's surface, and tell how it differs from the record that is shipped."""
+    """Record the installed TensorRT-LLM's surface, and tell how it differs from the record that is shipped.
+
+    It is the TensorRT-LLM of ROUNDHOUSE_TRTLLM_PYTHON where that is set.
+    """
+    from .interpreter import run_there
     from .recording import record_installed, recording_text
     from .upstream import upstream
 
+    given = [*(["--output", str(output)] if output else []), *(["--json"] if json else [])]
+    if (there := run_there("trtllm", "record", *given)) is not None:
+        text, code = there
+        typer.echo(text, nl=False)
+        raise typer.Exit(code)
     recording = record_installed()
     if output is not None:
         output.write_text(recording_text(recording.upstream), encoding="utf-8")

@@ -30,7 +30,7 @@ from .host import require_gpus
 from .interpreter import Installation, environment, find_installation, script
 from .options import nested_options
 
-__all__ = ["GUARD_ENGINE", "PLUGIN_VARIABLE", "Machine", "compile_tensorrt", "require_tensorrt"]
+__all__ = ["GUARD_ENGINE", "PLUGIN_VARIABLE", "Machine", "compile_tensorrt", "guard_plugin", "require_tensorrt"]
 
 PLUGIN_VARIABLE = "ROUNDHOUSE_GUARD_PLUGIN"
 """The environment variable with the path of the guard's plugin: ``page_guard.ptx`` or ``libroundhouse_kv_page_guard.so``."""
@@ -63,7 +63,7 @@ def require_tensorrt(plan: Plan) -> Machine:
         SetupError: TensorRT-LLM is not there or has no engine path, there is no such GPU, the guard has no plugin, or the
             timing cache of the recipe is no file.
     """
-    devices, plugin = require_gpus(plan.hardware), None if plan.recipe.guard == "off" else _plugin()
+    devices, plugin = require_gpus(plan.hardware), None if plan.recipe.guard == "off" else guard_plugin()
     timings = _timings(plan)
     return Machine(find_installation("tensorrt"), devices, plugin, timings)  # last, because importing it takes its time
 
@@ -183,7 +183,12 @@ def _timings(plan: Plan) -> Path | None:
     return path
 
 
-def _plugin() -> Path:
+def guard_plugin() -> Path:
+    """The page guard's plugin for TensorRT, which the environment names.
+
+    Raises:
+        SetupError: it names none, or no file.
+    """
     given = os.environ.get(PLUGIN_VARIABLE)
     if not given:
         raise SetupError(

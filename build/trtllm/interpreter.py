@@ -18,7 +18,16 @@ from roundhouse.errors import SetupError
 
 from .versions import installed_version, target_verdicts
 
-__all__ = ["PYTHON_VARIABLE", "Installation", "find_installation", "find_python", "script", "version_there"]
+__all__ = [
+    "PYTHON_VARIABLE",
+    "Installation",
+    "environment",
+    "find_installation",
+    "find_python",
+    "run_there",
+    "script",
+    "version_there",
+]
 
 PYTHON_VARIABLE = "ROUNDHOUSE_TRTLLM_PYTHON"
 """The environment variable with the path of TensorRT-LLM's Python, where that is not this one."""
@@ -89,6 +98,29 @@ def version_there() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None
+
+
+def run_there(*arguments: str) -> tuple[str, int] | None:
+    """Run a command of ours in TensorRT-LLM's Python, where that is given and another one: what it printed, and its exit code.
+
+    Its errors go where this process's go. None where nothing but this Python is meant.
+
+    Raises:
+        SetupError: what is given cannot be run, or lacks this package.
+    """
+    if not os.environ.get(PYTHON_VARIABLE) or (python := find_python()) == Path(sys.executable):
+        return None
+    there = {key: value for key, value in environment().items() if key != PYTHON_VARIABLE}  # over there it is the Python
+    try:
+        asked = subprocess.run([python, "-c", "import roundhouse"], capture_output=True, env=there, check=False)
+        if asked.returncode:
+            raise SetupError(f"{python} cannot import this package", hint="Install it there too, beside TensorRT-LLM.")
+        ran = subprocess.run(
+            [python, "-m", "roundhouse", *arguments], stdout=subprocess.PIPE, text=True, env=there, check=False
+        )
+    except OSError as error:
+        raise SetupError(f"{python} cannot be run: {error}") from None
+    return ran.stdout, ran.returncode
 
 
 def find_installation(target: str) -> Installation:

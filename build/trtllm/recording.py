@@ -26,6 +26,7 @@ from pydantic_core import PydanticUndefined
 from roundhouse.errors import SetupError
 
 from .differences import differences
+from .interpreter import PYTHON_VARIABLE
 from .upstream import (
     CallableRecord,
     ClassRecord,
@@ -75,7 +76,8 @@ def record_installed(names: Iterable[str] | None = None) -> Recording:
     version = installed_version()
     if version is None:
         raise SetupError(
-            "TensorRT-LLM is not installed in this environment", hint="Run this where tensorrt_llm can be imported."
+            "TensorRT-LLM is not installed in this environment",
+            hint=f"Set {PYTHON_VARIABLE} to a Python that has it, and this package.",
         )
     try:
         importlib.import_module(PACKAGE)

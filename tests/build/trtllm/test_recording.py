@@ -279,3 +279,24 @@ def test_the_command_writes_the_record_and_tells_the_changes(tmp_path: Path) -> 
 def test_without_tensorrt_llm_the_command_refuses() -> None:
     with pytest.raises(SetupError, match="not installed"):
         record_installed()
+
+
+def other_python(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    python = folder / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("ROUNDHOUSE_TRTLLM_PYTHON", str(python))
+
+
+def test_it_is_recorded_in_tensorrt_llm_s_own_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    says = '[ "$1" = -m ] && echo "$@" "${ROUNDHOUSE_TRTLLM_PYTHON-here}" && exit 3; exit 0'
+    other_python(tmp_path, monkeypatch, says)
+    result = CliRunner().invoke(app, ["trtllm", "record", "--output", "new.json", "--json"])
+    assert (result.exit_code, result.output) == (3, "-m roundhouse trtllm record --output new.json --json here\n")
+
+
+def test_a_python_without_this_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other_python(tmp_path, monkeypatch, "exit 1")
+    result = CliRunner().invoke(app, ["trtllm", "record"])
+    assert isinstance(result.exception, SetupError)
+    assert result.exception.message == f"{tmp_path}/python cannot import this package"
