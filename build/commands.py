@@ -9,7 +9,18 @@ import typer
 
 from .command_options import HomeOption, JsonOption, home_at, print_json, progress_terminal
 from .planner.command import MeasuredSource, plan
-from .recipe_options import GroupOption, KvOption, NameOption, SetOption, TargetOption, WeightsOption, recipe_for
+from .recipe_options import (
+    BuildWeightsOption,
+    EpOption,
+    GroupOption,
+    KvOption,
+    NameOption,
+    PpOption,
+    SetOption,
+    TargetOption,
+    TpOption,
+    recipe_for,
+)
 from .terminal import answer_console
 from .trtllm.commands import trtllm
 
@@ -44,10 +55,13 @@ def add_commands(app: typer.Typer, *, measured: MeasuredSource | None = None) ->
 def build(
     source: _Source,
     name: NameOption = None,
-    weights: WeightsOption = None,
+    weights: BuildWeightsOption = None,
     group: GroupOption = None,
     kv: KvOption = None,
     target: TargetOption = None,
+    tp: TpOption = None,
+    pp: PpOption = None,
+    ep: EpOption = None,
     gpu: _Gpu = None,
     settings: SetOption = None,
     home: HomeOption = None,
@@ -62,7 +76,18 @@ def build(
     from .pipeline import build as run_build
     from .planner.gpus import hardware_called
 
-    recipe = recipe_for(source, settings, name=name, weights=weights, group_size=group, kv_cache=kv, target=target)
+    recipe = recipe_for(
+        source,
+        settings,
+        name=name,
+        weights=weights,
+        group_size=group,
+        kv_cache=kv,
+        target=target,
+        tensor_parallel=tp,
+        pipeline_parallel=pp,
+        expert_parallel=ep,
+    )
     require_extra("build")
     with progress_terminal() as terminal:
         built = run_build(recipe, home_at(home), terminal, hardware=hardware_called(gpu) if gpu else None)

@@ -54,7 +54,7 @@ def _compiled(compiled: Compiled) -> str:
 def engines_table(engines: list[Engine]) -> Table:
     """One row per engine."""
     table = Table(box=SIMPLE)
-    for column in ("id", "name", "weights", "KV", "size", "agreement", "made"):
+    for column in ("id", "name", "target", "weights", "KV", "size", "agreement", "made"):
         table.add_column(
             column,
             justify="right" if column in ("size", "agreement") else "left",
@@ -66,6 +66,7 @@ def engines_table(engines: list[Engine]) -> Table:
         table.add_row(
             manifest.id,
             manifest.name,
+            manifest.recipe.target,
             manifest.recipe.weights + group,
             manifest.recipe.kv_cache,
             byte_text(engine.total_bytes),

@@ -15,16 +15,38 @@ from .merging import merged
 from .recipe import Recipe, read_recipe, recipe_from
 from .recipe_yaml import parse_yaml
 
-__all__ = ["GroupOption", "KvOption", "NameOption", "SetOption", "TargetOption", "WeightsOption", "recipe_for"]
+__all__ = [
+    "SPREAD",
+    "BuildWeightsOption",
+    "EpOption",
+    "GroupOption",
+    "KvOption",
+    "NameOption",
+    "PpOption",
+    "SetOption",
+    "TargetOption",
+    "TpOption",
+    "WeightsOption",
+    "recipe_for",
+]
+
+SPREAD = "How the model is spread"
+"""The panel of a command's help for these options."""
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other recipe key; may be repeated.")
 ]
 NameOption = Annotated[str | None, typer.Option("--name", help="What to call the engine.")]
 WeightsOption = Annotated[str | None, typer.Option("--weights", help="bf16, fp8, int4_awq, w4a8_awq, nvfp4 or as_is.")]
+BuildWeightsOption = Annotated[
+    str | None, typer.Option("--weights", help="bf16, fp8, int4_awq or as_is; others can be planned, and are not built yet.")
+]
 GroupOption = Annotated[str | None, typer.Option("--group", metavar="auto|N", help="INT4 group size.")]
 KvOption = Annotated[str | None, typer.Option("--kv", help="bf16 or fp8.")]
 TargetOption = Annotated[str | None, typer.Option("--target", help="torch, tensorrt or trtllm-pytorch.")]
+TpOption = Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=SPREAD)]
+PpOption = Annotated[int | None, typer.Option("--pp", help="Pipeline stages.", rich_help_panel=SPREAD)]
+EpOption = Annotated[int | None, typer.Option("--ep", help="Expert parallelism, within --tp.", rich_help_panel=SPREAD)]
 
 
 def recipe_for(source: str, settings: list[str] | None, **keys: str | float | bool | None) -> Recipe:

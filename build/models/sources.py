@@ -163,6 +163,11 @@ def _hub_configs(hub_id: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def _no_such_model(source: str) -> ModelError:
+    if source.startswith(SHAPE_PREFIX):
+        return ModelError(
+            f"{source} has no weights: shapes are for planning only",
+            hint=f"Give a model: a folder, a .gguf file or {DEMO_MODEL}.",
+        )
     hint = f"Give a Hugging Face folder, a .gguf file, {DEMO_MODEL}, a hub id like org/name, or shape:NAME to plan only."
     return ModelError(f"there is no model {source!r}", hint=hint)
 

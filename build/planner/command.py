@@ -13,7 +13,18 @@ import typer
 from roundhouse.errors import UsageError
 
 from ..command_options import HomeOption, JsonOption, home_at, print_json
-from ..recipe_options import GroupOption, KvOption, SetOption, TargetOption, WeightsOption, recipe_for
+from ..recipe_options import (
+    SPREAD,
+    EpOption,
+    GroupOption,
+    KvOption,
+    PpOption,
+    SetOption,
+    TargetOption,
+    TpOption,
+    WeightsOption,
+    recipe_for,
+)
 from ..terminal import answer_console
 
 if TYPE_CHECKING:
@@ -36,7 +47,6 @@ _Sources = Annotated[
     ),
 ]
 _MEMORY = "Memory for KV pages (give one)"
-_SPREAD = "How the model is spread"
 _RECIPE = "The recipe"
 
 
@@ -50,11 +60,11 @@ def plan(
             metavar="NAME|local|cpu", help="One of the table (h200, l40s, …), this machine's, or its CPU; may be repeated."
         ),
     ] = None,
-    tp: Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPREAD)] = None,
-    pp: Annotated[int | None, typer.Option("--pp", help="Pipeline stages.", rich_help_panel=_SPREAD)] = None,
-    ep: Annotated[int | None, typer.Option("--ep", help="Expert parallelism, within --tp.", rich_help_panel=_SPREAD)] = None,
+    tp: TpOption = None,
+    pp: PpOption = None,
+    ep: EpOption = None,
     attention_dp: Annotated[
-        bool | None, typer.Option("--attention-dp", help="Attention data parallelism.", rich_help_panel=_SPREAD)
+        bool | None, typer.Option("--attention-dp", help="Attention data parallelism.", rich_help_panel=SPREAD)
     ] = None,
     role: Annotated[str | None, typer.Option(help="aggregated, prefill or decode.", rich_help_panel=_RECIPE)] = None,
     weights: WeightsOption = None,

@@ -316,6 +316,8 @@ def _complaints(name: str, emitted: Mapping[str, Any], inside: str) -> Iterator[
             near = difflib.get_close_matches(key, known, n=1, cutoff=_ALMOST_THE_SAME if open_ended else 0.6)
             if near or not open_ended:
                 meant = f"; the nearest that it knows is {near[0]}" if near else ""
+                if deeper := [f"{inside}{outer}.{key}" for outer, fields in _inside(known) if key in fields]:
+                    meant = f"; {' and '.join(deeper)} {'is' if len(deeper) == 1 else 'are'} known"
                 yield f"{path}: {name} of TensorRT-LLM {upstream().version} has no {key}{meant}"
             continue
         spec = known[key]
@@ -324,6 +326,16 @@ def _complaints(name: str, emitted: Mapping[str, Any], inside: str) -> Iterator[
         choices = getattr(spec, "choices", None)
         if choices and value not in choices:
             yield f"{path}: {value!r} is none of {', '.join(map(repr, choices))}"
+
+
+def _inside(
+    known: Mapping[str, UpstreamField | ParameterSpec | OptionSpec],
+) -> Iterator[tuple[str, Mapping[str, UpstreamField]]]:
+    """Keys whose values are mappings that are recorded, and what those take."""
+    for key, spec in known.items():
+        nested = record_called(spec.type) if isinstance(spec, UpstreamField) else None
+        if nested is not None and isinstance(record := _record(nested), FieldsRecord):
+            yield key, record.fields
 
 
 def _known_keys(name: str) -> tuple[Mapping[str, UpstreamField | ParameterSpec | OptionSpec], bool]:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from roundhouse.build.command_options import JsonOption, print_json
-from roundhouse.build.recipe_options import GroupOption, KvOption, NameOption, SetOption, TargetOption, WeightsOption
+from roundhouse.build.recipe_options import (
+    BuildWeightsOption,
+    EpOption,
+    GroupOption,
+    KvOption,
+    NameOption,
+    PpOption,
+    SetOption,
+    TargetOption,
+    TpOption,
+)
 from roundhouse.build.terminal import answer_console
 
 from .options import FollowOption
@@ -31,10 +41,13 @@ def build(
         ),
     ],
     name: NameOption = None,
-    weights: WeightsOption = None,
+    weights: BuildWeightsOption = None,
     group: GroupOption = None,
     kv: KvOption = None,
     target: TargetOption = None,
+    tp: TpOption = None,
+    pp: PpOption = None,
+    ep: EpOption = None,
     settings: SetOption = None,
     follow: FollowOption = False,
     json: JsonOption = False,
@@ -46,7 +59,17 @@ def build(
     from .telling import tell_queued
 
     recipe = recipe_for_server(
-        source, settings, client.server, name=name, weights=weights, group_size=group, kv_cache=kv, target=target
+        source,
+        settings,
+        client.server,
+        name=name,
+        weights=weights,
+        group_size=group,
+        kv_cache=kv,
+        target=target,
+        tensor_parallel=tp,
+        pipeline_parallel=pp,
+        expert_parallel=ep,
     )
     with model_is_there(recipe, client.server):
         job = client.post("/builds", JobDetail, {"recipe": keys_of(recipe)})

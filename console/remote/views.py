@@ -66,6 +66,7 @@ def engines_table(engines: Iterable[EngineRow]) -> Table:
         (
             each.id,
             each.name,
+            each.target,
             each.weights_text,
             each.kv_cache,
             byte_text(each.total_bytes),
@@ -75,7 +76,7 @@ def engines_table(engines: Iterable[EngineRow]) -> Table:
         )
         for each in engines
     ]
-    return table_of(("id", "name", "weights", "KV", "size", "agreement", "state", "hosts"), rows)
+    return table_of(("id", "name", "target", "weights", "KV", "size", "agreement", "state", "hosts"), rows)
 
 
 def replicas_table(engine: EngineDetail) -> Table:

@@ -94,6 +94,7 @@ def test_an_input_that_is_quantized_already_is_taken_as_it_is_and_not_measured(
     assert any("quality was not measured" in event.message for event in seen if isinstance(event, Warned))
     assert "not measured" in shown(engine_summary(engine))
     assert "not measured" in shown(engines_table([engine]))
+    assert "trtllm-pytorch" in shown(engines_table([engine]))
 
 
 def test_a_model_that_is_not_quantized_here_is_taken_in_16_bits(tiny_model, tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def test_what_upstream_takes_is_taken(target: str, options: dict[str, Any]) -> N
     [
         ("torch", {"opt": 1}, "the torch target has no options (opt)"),
         ("tensorrt", {"opt_batch_sise": 8}, "the nearest that it knows is opt_batch_size"),
+        ("tensorrt", {"gemm_plugin": "auto"}, "has no gemm_plugin; plugin_config.gemm_plugin is known"),
+        ("trtllm-pytorch", {"host_cache_size": 1}, "has no host_cache_size; kv_cache_config.host_cache_size is known"),
         ("tensorrt", {"plugin_config.gem_plugin": "auto"}, "target_options.plugin_config.gem_plugin: "),
         ("tensorrt", {"plugin_config": {"gemm_plugin": "fp7"}}, "'fp7' is none of "),
         ("tensorrt", {"opt_batch_size": "8"}, "target_options.opt_batch_size: '8' is no int"),
