@@ -177,6 +177,9 @@ class TritonServer:
             "pinned-memory-pool-byte-size": 0,
             "exit-timeout-secs": _EXIT_TIMEOUT_S,
             "backend-config": f"python,shm-region-prefix-name={self._prefix}",
+            # Two stubs that start in the same moment can take one region of shared memory, and the whole server aborts
+            # (boost::interprocess::lock_exception, seen with 2.51).
+            "model-load-thread-count": 1,
         }
         values = [f"--{name}={value}" for name, value in flags.items()] + self._control_flags()
         return [str(self._install.binary), "--disable-auto-complete-config", *values]

@@ -22,7 +22,7 @@ import numpy as np
 import openai
 import pytest
 import tritonclient.grpc as grpcclient
-from watching import engine_process, held_still, metric, no_room_for_files, shared_memory, wait_for
+from watching import descendants, engine_process, held_still, metric, no_room_for_files, shared_memory, wait_for
 
 from roundhouse.build.engine import Engine, write_manifest
 from roundhouse.build.home import Home
@@ -418,6 +418,11 @@ def test_two_engines_on_one_server(tiny_engine: Engine, session_home: Home, tmp_
     with Deployment(engines, session_home, ports=FREE_PORTS, overrides=Overrides(max_seq_len=128), control=True) as both:
         at = both.endpoints
         assert at.models == (tiny_engine.manifest.name, "second")
+        servers = [each.cmdline() for each in descendants(os.getpid()) if each.name() == "tritonserver"]
+        assert all("--model-load-thread-count=1" in command for command in servers), (
+            "stubs that start together can crash Triton"
+        )
+        assert servers
         readyz = f"{at.openai.removesuffix('/v1')}/readyz"
 
         def ask(model: str) -> httpx.Response:
