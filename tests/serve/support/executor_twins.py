@@ -100,6 +100,10 @@ class ScheduledRequests:
         return self.context_requests + self.generation_requests
 
 
+class CopiedUnseenError(Exception):
+    """The manager copies from a block that its tree has wrong: what the check cannot see (docs/page-tags.md)."""
+
+
 class _Block:
     def __init__(self, block_id: int) -> None:
         self.id = block_id
@@ -144,6 +148,8 @@ class Blocks:
             else:
                 node = None
                 if found.refs or found.next:
+                    if found.key != key:
+                        raise CopiedUnseenError
                     block = self._take()
                     self.content[block.id] = self.content[found.id]
                 else:
