@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from ..access.accounts import HashedPassword, add_account
@@ -37,11 +37,11 @@ def change_role(session: Session, actor: Actor, name: str, role: Role) -> None:
         ConflictError: it is the last enabled admin.
     """
     actor.require("admin")
-    user = _locked(session, name)
+    user, others = _locked_with_admins(session, name)
     if user.role == role:
         return
     if role != "admin":
-        _require_another_admin(session, user, "become a lesser role")
+        _require_another_admin(user, others, "become a lesser role")
     audit(session, actor, "user.role", "user", user.name, before=user.role, after=role)
     user.role = role
 
@@ -54,11 +54,11 @@ def set_enabled(session: Session, actor: Actor, name: str, *, enabled: bool) -> 
         ConflictError: it is the last enabled admin.
     """
     actor.require("admin")
-    user = _locked(session, name)
+    user, others = _locked_with_admins(session, name)
     if (user.disabled_at is None) == enabled:
         return
     if not enabled:
-        _require_another_admin(session, user, "be disabled")
+        _require_another_admin(user, others, "be disabled")
         Logins().end_all(session, user.id)
     user.disabled_at = None if enabled else utc_now()
     audit(session, actor, "user.enable" if enabled else "user.disable", "user", user.name)
@@ -114,11 +114,24 @@ def _locked(session: Session, name: str) -> User:
     return user
 
 
-def _require_another_admin(session: Session, user: User, what: str) -> None:
-    """Refuse to leave nobody who could make an admin. All admins are locked, in one order: two cannot go at once."""
-    admins = select(User.id).where(User.role == "admin", User.disabled_at.is_(None)).order_by(User.id).with_for_update()
-    there = session.scalars(admins).all()
-    if user.id in there and len(there) == 1:
+def _locked_with_admins(session: Session, name: str) -> tuple[User, list[User]]:
+    """The account, and the other admins that can log in.
+
+    All are locked at once and in one order: two admins cannot take each other's role at the same time, nor wait for each other
+    for ever.
+    """
+    can_be_admin = and_(User.role == "admin", User.disabled_at.is_(None))
+    locked = select(User).where(or_(User.name == name, can_be_admin)).order_by(User.id).with_for_update()
+    there = session.scalars(locked).all()
+    user = next((user for user in there if user.name == name), None)
+    if user is None:
+        raise NotFoundError(f"there is no account {name}")
+    return user, [other for other in there if other is not user]
+
+
+def _require_another_admin(user: User, others: list[User], what: str) -> None:
+    """Refuse to leave nobody who could make an admin."""
+    if user.role == "admin" and user.disabled_at is None and not others:
         raise ConflictError(
             f"the only admin that can log in is {user.name}, who cannot {what}", hint="Make somebody else an admin first."
         )

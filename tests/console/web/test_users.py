@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from browsing import ORIGIN, PASSWORD, Browser, BrowserMaker
 from counting import count_queries
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from roundhouse.console.access.accounts import add_account, hash_password
 from roundhouse.console.access.actor import Actor
 from roundhouse.console.access.tokens import add_token
-from roundhouse.console.accounts.actions import change_role
+from roundhouse.console.accounts.actions import change_role, set_enabled
 from roundhouse.console.database.database import Database
 from roundhouse.console.errors import ConflictError
 from roundhouse.console.models import ApiToken, AuditEntry, User
 
+ADMIN = Actor(0, "somebody", "admin", "browser", "")
 NEW = {"name": "Bob", "password": PASSWORD, "role": "operator"}
 
 
@@ -142,26 +145,36 @@ def test_who_gives_the_role_away_comes_to_a_page_that_they_may_see(browser: Brow
     assert (answer.status_code, "You are viewer now." in answer.text) == (200, True)
 
 
-def test_two_admins_cannot_demote_each_other_at_once(database: Database) -> None:
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda session, name: change_role(session, ADMIN, name, "viewer"),
+        lambda session, name: set_enabled(session, ADMIN, name, enabled=False),
+    ],
+    ids=["demoted", "disabled"],
+)
+def test_of_admins_that_all_go_at_once_one_stays(database: Database, act: Callable[[Session, str], None]) -> None:
+    names = ["ann", "bob", "cleo", "dora"]
     with database.writing() as session:
-        for name in ("ann", "bob"):
+        for name in names:
             add_account(session, name, hash_password(PASSWORD), "admin")
-    together = threading.Barrier(2)
+    together = threading.Barrier(len(names))
 
-    def demote(name: str) -> bool:
+    def went(name: str) -> bool:
         with database.writing() as session:
             if not database.is_sqlite:  # where the second writer waits for the first anyway
                 together.wait(timeout=30)
             try:
-                change_role(session, Actor(0, "somebody", "admin", "browser", ""), name, "viewer")
+                act(session, name)
             except ConflictError:
                 return False
             return True
 
-    with ThreadPoolExecutor(2) as pool:
-        assert sorted(pool.map(demote, ("ann", "bob"))) == [False, True]
+    with ThreadPoolExecutor(len(names)) as pool:
+        assert sorted(pool.map(went, names)) == [False, True, True, True]
     with database.reading() as session:
-        assert len(session.scalars(select(User).where(User.role == "admin")).all()) == 1
+        left = select(User).where(User.role == "admin", User.disabled_at.is_(None))
+        assert len(session.scalars(left).all()) == 1
 
 
 def test_the_list_has_filters_in_its_address_and_a_fixed_number_of_statements(
