@@ -37,13 +37,13 @@ def users_commands() -> typer.Typer:
 
 def list_users(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
     """List all accounts."""
-    opened = _open(database, home)
+    require_extra("console")
     from .accounts.queries import list_users as query
     from .accounts.records import UserFilter
     from .paging import PageOf
 
     users: list[UserRow] = []
-    with opened.reading() as session:
+    with _open(database, home) as opened, opened.reading() as session:
         number = 1
         while (part := query(session, UserFilter(), PageOf(number=number, size=200))).items:
             users += part.items
@@ -58,35 +58,36 @@ def list_users(database: DatabaseOption = None, home: HomeOption = None, json: J
 
 def add(name: NameArgument, role: RoleOption = "viewer", database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Make an account. Asks for its password on the terminal; without one, the first line of standard input is it."""
-    opened = _open(database, home)
+    require_extra("console")
     from .access.accounts import hash_password
     from .accounts.actions import add_user
 
-    hashed = hash_password(_ask_password())
-    with opened.writing() as session:
-        user = add_user(session, whoever_has_the_database(), name, hashed, role)
+    with _open(database, home) as opened:
+        hashed = hash_password(_ask_password())
+        with opened.writing() as session:
+            user = add_user(session, whoever_has_the_database(), name, hashed, role)
     typer.echo(f"{user.name} can log in, as {role}")
 
 
 def password(name: NameArgument, database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Give an account another password, and end its logins. Asks for it as `users add` does."""
-    opened = _open(database, home)
+    require_extra("console")
     from .access.accounts import hash_password
     from .accounts.actions import reset_password
     from .accounts.queries import find_user
 
-    with opened.reading() as session:
-        user = find_user(session, name.strip().lower())
-    hashed = hash_password(_ask_password())
-    with opened.writing() as session:
-        reset_password(session, whoever_has_the_database(), user.name, hashed)
+    with _open(database, home) as opened:
+        with opened.reading() as session:
+            user = find_user(session, name.strip().lower())
+        hashed = hash_password(_ask_password())
+        with opened.writing() as session:
+            reset_password(session, whoever_has_the_database(), user.name, hashed)
     disabled = "; it is disabled, and stays so" if user.state == "disabled" else ""
     typer.echo(f"{user.name} has another password, and is logged out everywhere{disabled}")
 
 
 def _open(url: str | None, home: Path | None) -> Database:
     """The database, with this version's schema; a new one is made ready."""
-    require_extra("console")
     from .database.database import Database, database_url
     from .database.schema import open_database
 

@@ -61,7 +61,8 @@ def console(
         model_folders=tuple(folder.expanduser().resolve() for folder in models or ()),
         worker=worker,
     )
-    run_console(settings, _open(database, home), say=typer.echo, log=lambda line: typer.echo(line, err=True))
+    with _open(database, home) as opened:
+        run_console(settings, opened, say=typer.echo, log=lambda line: typer.echo(line, err=True))
 
 
 def demo(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
@@ -73,21 +74,23 @@ def demo(database: DatabaseOption = None, home: HomeOption = None, json: JsonOpt
     from .demo import run_demo
     from .settings import ConsoleSettings
 
-    report = run_demo(ConsoleSettings(home=home_at(home)), _open(database, home), quiet=json)
+    with _open(database, home) as opened:
+        report = run_demo(ConsoleSettings(home=home_at(home)), opened, quiet=json)
     if json:
         print_json(report.model_dump(mode="json"))
 
 
 def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:
     """Bring the schema of the console's database to this version's. Save a copy first; consoles and workers must not run."""
+    require_extra("console")
     from .access.audit import audit
     from .database.schema import upgrade as run
 
-    opened = _open(database, home)
-    before = run(opened)
-    if not before.is_current:
-        with opened.writing() as session:
-            audit(session, whoever_has_the_database(), "database.upgrade", "database", before.wanted, before=before.found)
+    with _open(database, home) as opened:
+        before = run(opened)
+        if not before.is_current:
+            with opened.writing() as session:
+                audit(session, whoever_has_the_database(), "database.upgrade", "database", before.wanted, before=before.found)
     if before.is_current:
         typer.echo(f"the schema is {before.wanted} already")
     else:
@@ -96,11 +99,12 @@ def upgrade(database: DatabaseOption = None, home: HomeOption = None) -> None:
 
 def current(database: DatabaseOption = None, home: HomeOption = None, json: JsonOption = False) -> None:
     """Say which schema the console's database has, and which this version needs."""
+    require_extra("console")
     from .database.database import shown_url
     from .database.schema import schema_state
 
-    opened = _open(database, home)
-    state = schema_state(opened)
+    with _open(database, home) as opened:
+        state = schema_state(opened)
     if json:
         print_json({"found": state.found, "wanted": state.wanted, "current": state.is_current})
     else:
@@ -108,7 +112,6 @@ def current(database: DatabaseOption = None, home: HomeOption = None, json: Json
 
 
 def _open(url: str | None, home: Path | None) -> Database:
-    require_extra("console")
     from .database.database import Database, database_url
 
     return Database(database_url(url, home_at(home)))

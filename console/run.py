@@ -58,4 +58,3 @@ def run_console(
     finally:
         if beside is not None:
             beside.stop()
-        database.close()

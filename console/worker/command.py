@@ -65,11 +65,12 @@ def _check(database: str | None, home: Home) -> None:
     from ..database.schema import schema_state
     from ..workers.queries import is_worker_there
 
-    opened, host = Database(database_url(database, home)), socket.gethostname()
-    if not schema_state(opened).is_current:
-        raise SetupError("the database has not this version's schema yet", hint="A console or a worker makes it.")
-    with opened.reading() as session:
-        there = is_worker_there(session, host, str(home.path))
+    host = socket.gethostname()
+    with Database(database_url(database, home)) as opened:
+        if not schema_state(opened).is_current:
+            raise SetupError("the database has not this version's schema yet", hint="A console or a worker makes it.")
+        with opened.reading() as session:
+            there = is_worker_there(session, host, str(home.path))
     typer.echo(f"{'a' if there else 'no'} worker of {host} with the home {home.path} is there")
     if not there:
         raise typer.Exit(1)

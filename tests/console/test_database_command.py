@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
+import pytest
 from sqlalchemy import select
 from typer.testing import CliRunner
 
@@ -35,6 +37,24 @@ def test_a_database_comes_to_be_and_says_what_it_is(tmp_path: Path) -> None:
     assert [(entry.action, entry.by, entry.subject) for entry in entries] == [
         ("database.upgrade", "command line", state["found"])
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("database", "current"),
+        ("database", "upgrade"),
+        ("users", "list"),
+        ("users", "add", "ann"),
+        ("users", "password", "nobody"),
+        ("worker", "--check"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_leaves_a_connection_open(database: Database, tmp_path: Path, words: tuple[str, ...]) -> None:
+    url = database.url.render_as_string(hide_password=False)
+    CliRunner().invoke(app, [*words, "--database", url, "--home", str(tmp_path)], input="a long password\n")
+    gc.collect()  # whatever is open still would warn now, and a warning is a failure
 
 
 def test_a_database_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
