@@ -450,19 +450,26 @@ class PyExecutor:
         new_tensors_device: object = None,
         num_accepted_tokens_device: object = None,
     ) -> list[int]:
-        """Write each request's tokens into its pages, and answer from what all of its pages hold."""
+        """Write tokens into pages, and answer from what all of a request's pages hold.
+
+        All prompts of a step are written before any of them is attended to, in every layer; answers come after them.
+        """
         self.steps_run += 1
-        manager, outputs = self.kv_cache_manager, []
-        for request in scheduled_requests.all_requests():
-            pages = manager.impl.content
+        batch = scheduled_requests
+        return [*self._attended(batch.context_requests), *self._attended(batch.generation_requests)]
+
+    def _attended(self, requests: Sequence[LlmRequest]) -> list[int]:
+        manager = self.kv_cache_manager
+        pages = manager.impl.content
+        cells = []
+        for request in requests:
             table = manager.get_cache_indices(request)
             begin = request.context_current_position if request.in_context else len(request.tokens) - 1
             end = begin + request.context_chunk_size if request.in_context else len(request.tokens)
-            for position in range(begin, end):
-                pages[table[position // PAGE_TOKENS], position % PAGE_TOKENS] = request.tokens[position]
-            read = [int(pages[table[position // PAGE_TOKENS], position % PAGE_TOKENS]) for position in range(end)]
-            outputs.append(_next_token(read))
-        return outputs
+            cells.append([(table[position // PAGE_TOKENS], position % PAGE_TOKENS) for position in range(end)])
+            for cell, token in zip(cells[-1][begin:], request.tokens[begin:end], strict=True):
+                pages[cell] = token
+        return [_next_token([int(pages[cell]) for cell in row]) for row in cells]
 
     def _handle_errors(self, error_msg: str | None = None, *, requests: list[LlmRequest] | None = None) -> None:
         for request in list(self.active_requests) if requests is None else requests:
