@@ -74,9 +74,13 @@ def test_a_refused_plan_ends_with_3_and_still_gives_numbers(roundhouse, tiny_mod
 
 def test_a_plan_says_what_this_version_does_not_build(roundhouse) -> None:
     arguments = ["plan", "shape:qwen3-30b-a3b", "--gpu", "h200", "--target", "trtllm-pytorch", "--weights"]
-    said = "planned, and not built by this version"
-    assert said in roundhouse(*arguments, "fp8").stdout
-    assert said not in roundhouse(*arguments, "bf16").stdout
+    planned, built = roundhouse(*arguments, "fp8"), roundhouse(*arguments, "bf16")
+    assert (planned.returncode, built.returncode) == (0, 0)
+    assert "Verdict: legal, not built by this version" in planned.stdout
+    assert "Not built by this version\n" in planned.stdout
+    assert "not built" not in built.stdout
+    assert "Qwen3MoeForCausalLM" in json.loads(roundhouse(*arguments, "fp8", "--json").stdout)["unbuilt"]
+    assert json.loads(roundhouse(*arguments, "bf16", "--json").stdout)["unbuilt"] is None
 
 
 def test_a_refused_recipe_is_not_built(roundhouse, tiny_model, tmp_path: Path) -> None:

@@ -112,7 +112,6 @@ def plan(
         )
     _check_price(price_per_gpu_hour, [])
     from ..models.sources import look_up
-    from .buildable import unbuilt_reason
     from .gpus import hardware_called
     from .plan import make_plan
 
@@ -164,11 +163,7 @@ def plan(
     else:
         from .view import compare_view, plan_view
 
-        console = answer_console()
-        console.print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans, names))
-        for name, made in zip(names, plans, strict=True):
-            if made.legal and (reason := unbuilt_reason(made.recipe, made.shape)):
-                console.print(f"{name}: planned, and not built by this version: {reason}", markup=False)
+        answer_console().print(plan_view(plans[0]) if len(plans) == 1 else compare_view(plans, names))
     if not all(made.legal for made in plans):
         raise typer.Exit(3)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from ..recipe import Recipe
+from .buildable import unbuilt_reason
 from .plan import Plan
 from .report_parts import (
     DecodeReport,
@@ -100,6 +101,8 @@ class PlanReport(Report):
     """Whether the target runs this recipe on this hardware and it fits: true when there are no problems."""
     problems: tuple[ProblemReport, ...]
     """Every reason why it is refused."""
+    unbuilt: str | None = None
+    """Why this version plans it and does not build it, although it is legal; null where it builds it."""
     warnings: tuple[str, ...]
     """What is legal and still worth a word."""
     assumptions: tuple[str, ...]
@@ -153,6 +156,7 @@ def report_of(plan: Plan) -> PlanReport:
         decode_context=plan.decode_context,
         legal=plan.legal,
         problems=tuple(ProblemReport.of(problem) for problem in plan.problems),
+        unbuilt=unbuilt_reason(plan.recipe, plan.shape) if plan.legal else None,
         warnings=plan.warnings,
         assumptions=plan.assumptions,
     )

@@ -51,10 +51,10 @@ def devices_text(report: PlanReport) -> str:
 
 
 def verdict_text(report: PlanReport) -> str:
-    """Whether it is legal, and if not, how many problems there are."""
+    """Whether it is legal and whether it can be built, and if it is not legal, how many problems there are."""
     if report.legal:
         none = f", but not one request of {report.request_tokens:,} tokens fits"
-        return "legal" + ("" if report.requests_that_fit else none)
+        return "legal" + (", not built by this version" if report.unbuilt else "") + ("" if report.requests_that_fit else none)
     count = len(report.problems)
     return f"refused, {count} problem{'s' if count > 1 else ''}"
 

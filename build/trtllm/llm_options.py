@@ -27,11 +27,14 @@ _A_KEY_PROJECTION = "model.layers.0.self_attn.k_proj.weight"
 _OURS = "env_overrides.ROUNDHOUSE_"
 """How the environment begins that the page check is told through."""
 
+_TRANSCEIVER = "cache_transceiver_config"
+"""How pages travel from servers of prefill to those of decode."""
+
 _REFUSED_WITH_GUARD = {
     "kv_connector_config": "there is one KV connector, and the page check is it",
     "disable_overlap_scheduler": "the page check runs between whole steps, so the overlap scheduler is off",
     "speculative_config": "the KV connector refuses speculative decoding",
-    "cache_transceiver_config": "the KV connector refuses a cache transceiver",
+    _TRANSCEIVER: "the KV connector refuses a cache transceiver",
     "context_parallel_size": "the KV connector's pages are those of one rank",
     "max_beam_width": "beams share pages in ways that the page check does not follow",
     "kv_cache_config.host_cache_size": "pages that move to the host and back are not where their number says",
@@ -100,6 +103,11 @@ def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[
             f"guard {recipe.guard} turns the overlap scheduler off on trtllm-pytorch: the host's work of each step no longer "
             "hides behind the GPU's; guard: off keeps it"
         )
+    if recipe.role != "aggregated" and not any(_lies_in(path, _TRANSCEIVER) for path, _ in _given(recipe.target_options)):
+        found.append(
+            f"role {recipe.role} without target_options.{_TRANSCEIVER}: the server sends pages to none and gets them from none, "
+            "and answers whole requests; with it, guard: off is needed"
+        )
     if recipe.kv_cache == "fp8":
         found.append(
             "FP8 KV on trtllm-pytorch is stored with scale 1, whatever scales the checkpoint has: keys and values beyond ±448 "
@@ -133,7 +141,7 @@ def _guard_problems(recipe: Recipe, shape: ModelShape, since: str | None) -> Ite
     if reason := _window_reason(recipe, shape):
         yield _guard(f"{reason} set guard: off", off)
     for path, value in _given(recipe.target_options):
-        reason = next((why for key, why in _REFUSED_WITH_GUARD.items() if path == key or path.startswith(f"{key}.")), None)
+        reason = next((why for key, why in _REFUSED_WITH_GUARD.items() if _lies_in(path, key)), None)
         if path.startswith(_OURS):
             reason = "it belongs to the page check"
         if reason and value is not None and value not in _HARMLESS.get(path, ()):
@@ -154,6 +162,10 @@ def _window_reason(recipe: Recipe, shape: ModelShape) -> str | None:
 
 def _guard(message: str, alternatives: tuple[Alternative, ...], where: str = "guard") -> Problem:
     return Problem(code="guard", where=where, message=message, alternatives=alternatives)
+
+
+def _lies_in(path: str, key: str) -> bool:
+    return path == key or path.startswith(f"{key}.")
 
 
 def _given(options: Mapping[str, Any], inside: str = "") -> Iterator[tuple[str, Any]]:

@@ -149,3 +149,11 @@ def test_the_form_of_int4_experts_is_said_where_it_is_not_modelopts() -> None:
         assert "Only a checkpoint in that form, given with weights as_is, passes" in said
     assert "experts" not in warnings("qwen3-30b-a3b")
     assert "W4A8 experts on SM 8.9" in warnings("qwen3-30b-a3b", gpu="l40s", kv_cache="bf16")
+
+
+@pytest.mark.parametrize("role", ["prefill", "decode"])
+def test_who_serves_half_of_a_request_is_asked_for_the_way_of_its_pages(role: str) -> None:
+    sends = {"cache_transceiver_config.backend": "UCX", "cache_transceiver_config.max_tokens_in_buffer": 8192}
+    assert f"role {role} without target_options.cache_transceiver_config" in warnings("smollm2", role=role, guard="off")
+    assert "transceiver" not in warnings("smollm2", role=role, guard="off", target_options=sends)
+    assert "transceiver" not in warnings("smollm2")
