@@ -96,7 +96,7 @@ def _decode(report: PlanReport) -> list[RenderableType]:
 
 
 def _remarks(reports: Sequence[PlanReport]) -> list[RenderableType]:
-    """The verdict; every problem, reason why nothing is built, warning and assumption once, with the plans that earn it where not all do."""
+    """The verdict; every problem, warning and assumption once, with the plans that earn it where not all do."""
     verdict = f"Verdict: {verdict_text(reports[0])}" if len(reports) == 1 else "Problems"
     lists = (
         (verdict, "✗", "red", [[_problem_text(problem) for problem in report.problems] for report in reports]),

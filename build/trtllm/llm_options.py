@@ -105,8 +105,8 @@ def llm_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> list[
         )
     if recipe.role != "aggregated" and not any(_lies_in(path, _TRANSCEIVER) for path, _ in _given(recipe.target_options)):
         found.append(
-            f"role {recipe.role} without target_options.{_TRANSCEIVER}: the server sends pages to none and gets them from none, "
-            "and answers whole requests; with it, guard: off is needed"
+            f"role {recipe.role} without target_options.{_TRANSCEIVER}: the server sends pages to nobody and gets none, and "
+            "answers whole requests; with it, guard: off is needed"
         )
     if recipe.kv_cache == "fp8":
         found.append(

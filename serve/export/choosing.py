@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from roundhouse.errors import UsageError
 
-from ..settings import EngineSettings, Overrides
+from ..settings import Overrides
 from ..triton.repository import model_name
 from .container import CONTAINER_ENTRY, GPU_IMAGE, IMAGE, Asked, EngineContainer, Need
 from .image import require_image
+from .planned import planned_settings
 
 if TYPE_CHECKING:
     from roundhouse.build.engine import Engine
@@ -73,15 +74,15 @@ def container_of(
 
 
 def _sized(engine: Engine, overrides: Overrides) -> Overrides:
-    """Overrides that there is room for on the machine that the plan is of.
+    """Overrides that the engine can run with, and that there is room for on the machine that the plan is of.
 
     On a CPU with the KV pool's bytes: elsewhere a share of free memory would be another.
 
     Raises:
-        UsageError: the combination is impossible.
+        UsageError: the combination is impossible, or beyond what the engine was compiled for.
+        EngineError: what was compiled cannot be read.
     """
-    free = engine.manifest.plan.hardware.free_memory
-    kv_bytes = EngineSettings.for_engine(engine, overrides, free_memory=free).kv.bytes
+    kv_bytes = planned_settings(engine, overrides).kv.bytes
     if engine.manifest.recipe.target != "torch":
         return overrides
     return overrides.model_copy(update={**dict.fromkeys(_MEMORY), "kv_cache_bytes": kv_bytes})

@@ -11,7 +11,7 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.recipe import Guard
 from roundhouse.errors import UsageError
 
-from ..settings import EngineSettings, Overrides
+from ..settings import Overrides
 from ..triton.lint import lint_repository
 from ..triton.llmapi import write_llmapi
 from ..triton.repository import ENGINE_KEY, model_name, model_parameters, require_model_name, write_model
@@ -20,6 +20,7 @@ from ..trtllm_arguments import TARGET, LlmPlace, arguments_text, guard_of, servi
 from ..trtllm_serve import trtllm_serve_command
 from .listening import TRITON_PORTS, port_of, require_address, require_apart
 from .output import require_folder, write_new
+from .planned import planned_settings
 
 __all__ = ["Exported", "export_triton", "export_trtllm_serve", "place_of"]
 
@@ -86,6 +87,7 @@ def export_triton(
 
     Raises:
         UsageError: the name cannot be, or is taken, or an override cannot be, or the page check's port is Triton's.
+        EngineError: what was compiled cannot be read.
         ServeError: what was written does not pass its lint.
     """
     name = name or model_name(engine)
@@ -101,7 +103,7 @@ def export_triton(
         require_apart(place.metrics, guard, TRITON_PORTS)
         write_llmapi(repository, name, serving_arguments(engine, place, guard, changes), about=_about(engine, guard))
         return Exported(name, folder, guard, start, (_STREAMS, *_about_guard(place, guard)))
-    EngineSettings.for_engine(engine, changes, free_memory=engine.manifest.plan.hardware.free_memory)
+    planned_settings(engine, changes)
     parameters = model_parameters(engine, changes, python=python) | {ENGINE_KEY: str(place.engine)}
     with staged_model(repository, name) as staging:
         write_model(staging, name, parameters)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from built import manifest_of
+from engine_configs import engine_config
 from shipped_plans import plan_of_shape
 from trtllm_recipes import LLM_RECIPES
 
@@ -28,7 +30,7 @@ _ENGINES = Path("/srv/roundhouse/engines")
 
 
 def exported(name: str, place: Path) -> Engine:
-    """An engine of the table, as a build would leave it; of its files only the arguments for the LLM API are there.
+    """An engine of the table, as a build would leave it; of its files only what exports read of compiled engines is there.
 
     Args:
         name: in the table.
@@ -38,10 +40,13 @@ def exported(name: str, place: Path) -> Engine:
     plan = plan_of_shape(shape, gpu, name=name, **keys)
     folder = place / f"{sum(name.encode()):016x}"
     compiled = _compiled(plan)
-    if compiled is not None and plan.recipe.target == "trtllm-pytorch":
+    if compiled is not None:
         written = folder / compiled.folder
         written.mkdir(parents=True, exist_ok=True)
-        (written / LLM_FILE).write_text(llm_yaml(plan, llm_arguments(plan)))
+        if plan.recipe.target == "tensorrt":
+            (written / "config.json").write_text(json.dumps(_engine_config(plan)))
+        else:
+            (written / LLM_FILE).write_text(llm_yaml(plan, llm_arguments(plan)))
     manifest = manifest_of(
         folder.name,
         name,
@@ -75,6 +80,28 @@ def _compiled(plan: Plan) -> Compiled | None:
         guard=None,
         options={},
     )
+
+
+def _engine_config(plan: Plan) -> dict[str, Any]:
+    shape, recipe = plan.shape, plan.recipe
+    limits = {
+        "max_input_len": plan.max_seq_len,
+        "max_seq_len": plan.max_seq_len,
+        "max_batch_size": recipe.max_batch_size,
+        "max_num_tokens": recipe.max_num_tokens,
+    }
+    model = {
+        "dtype": "bfloat16",
+        "vocab_size": shape.vocab,
+        "hidden_size": shape.hidden,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_size": shape.head_dim,
+        "quantization": {"kv_cache_quant_algo": "FP8" if recipe.kv_cache == "fp8" else None},
+    }
+    plugins = {"tokens_per_block": recipe.page_tokens}
+    return engine_config(tp=recipe.tensor_parallel, pp=recipe.pipeline_parallel, model=model, build=limits, plugins=plugins)
 
 
 def _recorded(name: str) -> tuple[str, str, dict[str, Any]]:
