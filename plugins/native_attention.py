@@ -2,7 +2,7 @@
 
 The kernels see addresses and strides of tensors on the CPU. One :class:`NativeAttention` belongs to one
 pool of pages. A step's tables are taken once, by :meth:`NativeAttention.step`, and then each layer
-attends by :meth:`NativeStep.attend`.
+attends by :meth:`AttentionStep.attend`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .native_interface import Batch, Code, Fault, Layer, Pool, Tokens
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["HEAD_MULTIPLE", "LayerPlace", "NativeAttention", "NativeStep", "PoolGeometry"]
+__all__ = ["HEAD_MULTIPLE", "AttentionStep", "LayerPlace", "NativeAttention", "PoolGeometry", "fault_error"]
 
 HEAD_MULTIPLE = 16
 """The kernels take head sizes that are multiples of this."""
@@ -70,7 +70,7 @@ class NativeAttention:
         self.geometry = geometry
         self._buffer = buffer
         self._attend = kernels.rh_paged_attention
-        self._pool = Pool(
+        self.pool = Pool(
             pages=buffer.data_ptr(),
             page_bytes=buffer.shape[1],
             page_count=buffer.shape[0],
@@ -79,12 +79,12 @@ class NativeAttention:
             head_dim=geometry.head_dim,
             is_fp8=geometry.dtype == "fp8",
         )
-        self._layers = {
+        self.layers = {
             layer: Layer(place.key_offset, place.value_offset, place.key_scale, place.value_scale)
             for layer, place in geometry.layers.items()
         }
 
-    def step(self, page_table: torch.Tensor, query_start: torch.Tensor, context_len: torch.Tensor) -> NativeStep:
+    def step(self, page_table: torch.Tensor, query_start: torch.Tensor, context_len: torch.Tensor) -> AttentionStep:
         """Take a step's tables.
 
         Args:
@@ -96,7 +96,7 @@ class NativeAttention:
         Raises:
             ServeError: a tensor has another dtype or shape.
         """
-        return NativeStep(self, page_table, query_start, context_len)
+        return AttentionStep(self, page_table, query_start, context_len)
 
     def run(self, layer: int, batch: Batch, tokens: Tokens) -> None:
         """One layer.
@@ -105,12 +105,12 @@ class NativeAttention:
             ServeError: the tables name a page that is not there, or contradict themselves. Nothing was stored or read.
         """
         fault = Fault()
-        code = self._attend(*map(ctypes.byref, (self._pool, self._layers[layer], batch, tokens, fault)))
+        code = self._attend(*map(ctypes.byref, (self.pool, self.layers[layer], batch, tokens, fault)))
         if code:
-            raise ServeError(_problem(code, fault.row, fault.column, self._pool.page_count))
+            raise fault_error(code, fault, self.pool.page_count)
 
 
-class NativeStep:
+class AttentionStep:
     """One step's tables, ready for every layer. See :meth:`NativeAttention.step`."""
 
     def __init__(
@@ -126,7 +126,7 @@ class NativeStep:
             raise ServeError(f"a page table of {rows} rows does not go with {len(context_len)} contexts")
         self._attention = attention
         self._tables = tables  # their memory must outlive the step
-        self._batch = Batch(page_table.data_ptr(), query_start.data_ptr(), context_len.data_ptr(), rows, columns)
+        self.batch = Batch(page_table.data_ptr(), query_start.data_ptr(), context_len.data_ptr(), rows, columns)
 
     def attend(self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scaling: float) -> torch.Tensor:
         """Store a layer's keys and values, then attend to what the pages hold.
@@ -166,7 +166,7 @@ class NativeStep:
             query.dtype == torch.bfloat16,
             scaling,
         )
-        self._attention.run(layer, self._batch, call)
+        self._attention.run(layer, self.batch, call)
         return output
 
 
@@ -175,11 +175,23 @@ def _strides(rows: torch.Tensor) -> tuple[Any, Any]:
     return rows.stride(1), rows.stride(0)
 
 
-def _problem(code: int, row: int, column: int, pages: int) -> str:
+def fault_error(code: int, fault: Fault, pages: int) -> ServeError:
+    """What a call's code means. Nothing was stored or read.
+
+    Args:
+        code: anything but 0.
+        fault: where it was found.
+        pages: of the pool.
+    """
+    row, column = fault.row, fault.column
     if code == Code.BAD_PAGE:
-        return f"row {row}, column {column} of the page table is none of the {pages} pages; nothing was read or stored"
+        return ServeError(
+            f"row {row}, column {column} of the page table is none of the {pages} pages; nothing was read or stored"
+        )
     if code == Code.BAD_ROW:
-        return f"row {row} of the batch contradicts itself: its tokens, context and page table columns do not fit"
+        return ServeError(f"row {row} of the batch contradicts itself: its tokens, context and page table columns do not fit")
+    if code == Code.BAD_TOKEN:
+        return ServeError("a token of the batch is none of the vocabulary, or a row that is asked for is none of the batch")
     if code == Code.NO_MEMORY:
-        return "there is no memory left for attention"
-    return "pages, heads and offsets do not fit each other"
+        return ServeError("there is no memory left for the step")
+    return ServeError("pages, heads and offsets do not fit each other")

@@ -1,4 +1,4 @@
-"""``native/attention.h``, ``linear.h`` and ``page_guard.h`` for ctypes: loading the library, its structures and its codes.
+"""``native/attention.h``, ``linear.h``, ``step.h`` and ``page_guard.h`` for ctypes: the library, its structures and codes.
 
 What they mean is said there.
 """
@@ -21,8 +21,12 @@ __all__ = [
     "Layer",
     "Linear",
     "LinearKind",
+    "Model",
+    "ModelLayer",
     "Pool",
     "Product",
+    "Projection",
+    "StepTokens",
     "Tokens",
     "load_kernels",
 ]
@@ -41,6 +45,8 @@ def load_kernels(cache: Path) -> ctypes.CDLL:
         raise SetupError(f"the compiled kernels cannot be loaded: {error}", hint=f"Delete {path} and try again.") from None
     library.rh_paged_attention.argtypes = [ctypes.c_void_p] * 5
     library.rh_paged_attention.restype = ctypes.c_int32
+    library.rh_step.argtypes = [ctypes.c_void_p] * 5
+    library.rh_step.restype = ctypes.c_int32
     library.rh_linear.argtypes = [ctypes.c_void_p] * 2
     library.rh_linear.restype = ctypes.c_int32
     library.rh_page_guard.argtypes = [ctypes.c_void_p] * 2
@@ -55,6 +61,7 @@ class Code(IntEnum):
     BAD_ROW = 2
     BAD_PAGE = 3
     NO_MEMORY = 4
+    BAD_TOKEN = 5
 
 
 class LinearKind(IntEnum):
@@ -151,6 +158,67 @@ class Product(ctypes.Structure):
         ("output", ctypes.c_void_p),
         ("rows", ctypes.c_int32),
         ("float_output", ctypes.c_int32),
+        ("int8_input", ctypes.c_int32),
+    )
+
+
+class Projection(ctypes.Structure):
+    """``RhProjection``."""
+
+    _fields_ = (("linear", Linear), ("input_scale", ctypes.c_void_p), ("bias", ctypes.c_void_p))
+
+
+class ModelLayer(ctypes.Structure):
+    """``RhModelLayer``."""
+
+    _fields_ = (
+        ("attention_norm", ctypes.c_void_p),
+        ("mlp_norm", ctypes.c_void_p),
+        ("query_norm", ctypes.c_void_p),
+        ("key_norm", ctypes.c_void_p),
+        ("query", Projection),
+        ("key", Projection),
+        ("value", Projection),
+        ("output", Projection),
+        ("gate", Projection),
+        ("up", Projection),
+        ("down", Projection),
+        ("place", Layer),
+    )
+
+
+class Model(ctypes.Structure):
+    """``RhModel``."""
+
+    _fields_ = (
+        ("layers", ctypes.c_void_p),
+        ("embedding", ctypes.c_void_p),
+        ("norm", ctypes.c_void_p),
+        ("head", Projection),
+        ("cosines", ctypes.c_void_p),
+        ("sines", ctypes.c_void_p),
+        ("layer_count", ctypes.c_int32),
+        ("hidden", ctypes.c_int32),
+        ("heads", ctypes.c_int32),
+        ("intermediate", ctypes.c_int32),
+        ("vocab", ctypes.c_int32),
+        ("positions", ctypes.c_int32),
+        ("int8_inputs", ctypes.c_int32),
+        ("epsilon", ctypes.c_float),
+        ("scaling", ctypes.c_float),
+    )
+
+
+class StepTokens(ctypes.Structure):
+    """``RhStepTokens``."""
+
+    _fields_ = (
+        ("token_ids", ctypes.c_void_p),
+        ("sample_rows", ctypes.c_void_p),
+        ("logits", ctypes.c_void_p),
+        ("seconds", ctypes.c_void_p),
+        ("tokens", ctypes.c_int32),
+        ("samples", ctypes.c_int32),
     )
 
 

@@ -12,12 +12,23 @@ from .native_interface import Linear, LinearKind, Product
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["NativeLinear", "native_bf16", "native_int4", "pack_int4", "pack_scales", "takes_bf16", "takes_int4"]
+__all__ = [
+    "NativeLinear",
+    "native_bf16",
+    "native_int4",
+    "pack_int4",
+    "pack_scales",
+    "takes_bf16",
+    "takes_int4",
+    "takes_int8_inputs",
+]
 
 _BLOCK = 16
 """INT4: outputs that lie side by side."""
 _NIBBLES = 8
 """INT4: inputs in a word."""
+_INT8_INPUTS = 32
+"""INT4 times int8: groups are multiples of this."""
 _BF16_INPUTS = 32
 """BF16: inputs come in multiples of this."""
 
@@ -27,20 +38,29 @@ def takes_int4(outputs: int, inputs: int, group: int) -> bool:
     return outputs % _BLOCK == 0 and inputs % group == 0 and group % _NIBBLES == 0
 
 
+def takes_int8_inputs(group: int) -> bool:
+    """Whether inputs of the INT4 kernel may be rounded to int8."""
+    return group % _INT8_INPUTS == 0
+
+
 def takes_bf16(inputs: int) -> bool:
     """Whether the BF16 kernel has this shape."""
     return inputs % _BF16_INPUTS == 0
 
 
 def pack_int4(values: torch.Tensor) -> torch.Tensor:
-    """int8 [N, K] of −8 … 7 → int32 [N / 16, K / 8, 16]: bits 4j … 4j + 3 hold input 8i + j, plus 8."""
+    """int8 [N, K] of −8 … 7 → int32 [N / 16, K / 8, 16].
+
+    Byte j of a word holds input 8i + j, plus 8, in its low nibble and input 8i + 4 + j in its high one.
+    """
     import torch
 
     outputs, inputs = values.shape
-    nibbles = (values.to(torch.int32) + 8).view(outputs // _BLOCK, _BLOCK, inputs // _NIBBLES, _NIBBLES)
-    words = nibbles[..., 0].clone()
-    for place in range(1, _NIBBLES):
-        words |= nibbles[..., place] << (4 * place)
+    nibbles = (values.to(torch.int32) + 8).view(outputs // _BLOCK, _BLOCK, inputs // _NIBBLES, 2, 4)
+    words = torch.zeros_like(nibbles[..., 0, 0])
+    for byte in range(4):
+        for half in range(2):
+            words |= nibbles[..., half, byte] << (8 * byte + 4 * half)
     return words.transpose(1, 2).contiguous()
 
 
@@ -54,7 +74,8 @@ class NativeLinear:
 
     def __init__(self, kernels: ctypes.CDLL, linear: Linear, *held: torch.Tensor) -> None:
         self._multiply = kernels.rh_linear
-        self._linear = linear
+        self.structure = linear
+        """Where it lies, for other calls; valid as long as this lives."""
         self._held = held  # their memory must outlive the matrix
 
     def __call__(
@@ -64,6 +85,7 @@ class NativeLinear:
         *,
         input_scale: torch.Tensor | None = None,
         bias: torch.Tensor | None = None,
+        int8: bool = False,
     ) -> torch.Tensor:
         """Multiply.
 
@@ -72,6 +94,7 @@ class NativeLinear:
             dtype: of the result, bfloat16 or float32. Sums are float32 either way.
             input_scale: bfloat16 [K], multiplies x.
             bias: bfloat16 [N], added to the result.
+            int8: INT4 only: round x, times its scale, to int8 by row and group.
 
         Returns:
             [M, N]. A row is bitwise the same whatever the other rows are.
@@ -81,7 +104,7 @@ class NativeLinear:
         """
         import torch
 
-        outputs, inputs = self._linear.outputs, self._linear.inputs
+        outputs, inputs = self.structure.outputs, self.structure.inputs
         for name, each, shape in (
             ("x", x, (x.shape[0], inputs)),
             ("scale", input_scale, (inputs,)),
@@ -100,8 +123,9 @@ class NativeLinear:
             result.data_ptr(),
             x.shape[0],
             dtype == torch.float32,
+            int8,
         )
-        code = self._multiply(ctypes.byref(self._linear), ctypes.byref(product))
+        code = self._multiply(ctypes.byref(self.structure), ctypes.byref(product))
         if code:
             raise ServeError(f"a product of {tuple(x.shape)} with {inputs} to {outputs} failed with code {code}")
         return result

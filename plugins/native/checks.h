@@ -13,7 +13,8 @@ namespace roundhouse {
 // The rows of a step, as the code asks for them.
 struct Rows {
     const RhBatch &batch;
-    const RhTokens &tokens;
+    int32_t tokens;  // packed ones
+    int32_t heads;
     int32_t group;  // query heads that share a KV head
 
     int32_t count(int32_t row) const { return batch.query_start[row + 1] - batch.query_start[row]; }
@@ -22,10 +23,12 @@ struct Rows {
     const int32_t *cells(int32_t row) const { return batch.page_table + int64_t(row) * batch.columns; }
 };
 
-inline int32_t check_geometry(const RhPool &pool, const RhLayer &layer, const RhTokens &tokens) {
-    const bool positive = pool.page_count > 0 && pool.page_tokens > 0 && pool.kv_heads > 0 && pool.head_dim > 0 &&
-                          tokens.heads > 0 && tokens.tokens >= 0;
-    if (!positive || pool.head_dim % 16 || tokens.heads % pool.kv_heads) return RH_BAD_GEOMETRY;
+inline int32_t check_pool(const RhPool &pool, int32_t heads) {
+    const bool positive = pool.page_count > 0 && pool.page_tokens > 0 && pool.kv_heads > 0 && pool.head_dim > 0 && heads > 0;
+    return !positive || pool.head_dim % 16 || heads % pool.kv_heads ? RH_BAD_GEOMETRY : RH_DONE;
+}
+
+inline int32_t check_layer(const RhPool &pool, const RhLayer &layer) {
     const int64_t field_bytes = int64_t(pool.page_tokens) * pool.kv_heads * pool.head_dim * (pool.is_fp8 ? 1 : 2);
     for (int64_t offset : {layer.key_offset, layer.value_offset})
         if (offset < 0 || offset + field_bytes > pool.page_bytes) return RH_BAD_GEOMETRY;
@@ -36,7 +39,7 @@ inline int32_t check_row(const RhPool &pool, const Rows &rows, int32_t row, RhFa
     const RhBatch &batch = rows.batch;
     const int32_t start = batch.query_start[row], end = batch.query_start[row + 1], context = batch.context_len[row];
     fault = {row, -1};
-    if (start < 0 || start >= end || end > rows.tokens.tokens || end - start > context) return RH_BAD_ROW;
+    if (start < 0 || start >= end || end > rows.tokens || end - start > context) return RH_BAD_ROW;
     const int32_t columns = divide_up(context, pool.page_tokens);
     if (columns > batch.columns) return RH_BAD_ROW;
     for (int32_t column = 0; column < columns; column++) {
@@ -48,12 +51,12 @@ inline int32_t check_row(const RhPool &pool, const Rows &rows, int32_t row, RhFa
 }
 
 // RH_DONE, or what is wrong and where.
-inline int32_t check(const RhPool &pool, const RhLayer &layer, const RhBatch &batch, const RhTokens &tokens, RhFault &fault) {
+inline int32_t check_rows(const RhPool &pool, const Rows &rows, RhFault &fault) {
+    const RhBatch &batch = rows.batch;
     fault = {-1, -1};
-    if (const int32_t code = check_geometry(pool, layer, tokens)) return code;
-    if (batch.rows < 0 || batch.query_start[0] != 0 || batch.query_start[batch.rows] != tokens.tokens) return RH_BAD_ROW;
+    if (batch.rows < 0 || batch.query_start[0] != 0 || batch.query_start[batch.rows] != rows.tokens) return RH_BAD_ROW;
     for (int32_t row = 0; row < batch.rows; row++)
-        if (const int32_t code = check_row(pool, {batch, tokens, 0}, row, fault)) return code;
+        if (const int32_t code = check_row(pool, rows, row, fault)) return code;
     fault = {-1, -1};
     return RH_DONE;
 }

@@ -11,15 +11,20 @@ namespace roundhouse {
 
 class Bf16Weights {
    public:
+    static constexpr int kRows = 6;  // of a tile
+
     explicit Bf16Weights(const RhLinear &linear)
         : weights_(static_cast<const Bf16 *>(linear.weights)), outputs_(linear.outputs), inputs_(linear.inputs) {}
 
-    // A tile holds [kTile][inputs] inputs; of every two vectors of them first those at even places, then those at odd ones.
-    int64_t tile_floats() const { return int64_t(inputs_) * kTile; }
-
+    int32_t inputs() const { return inputs_; }
+    int32_t outputs() const { return outputs_; }
     int32_t steps() const { return divide_up(outputs_, kBlock); }
 
-    void widen(const Bf16 *input, int32_t rows, const Bf16 *input_scale, float *tile) const {
+    // A tile holds [kRows][inputs] inputs; of every two vectors of them first those at even places, then those at odd ones.
+    int64_t tile_floats() const { return int64_t(inputs_) * kRows; }
+
+    template <class Input>
+    void prepare(const Input *input, int32_t rows, const Bf16 *input_scale, float *tile) const {
         for (int32_t row = 0; row < rows; row++, input += inputs_, tile += inputs_)
             for (int32_t k = 0; k < inputs_; k++) {
                 const float value = widen_one(input[k]);

@@ -9,7 +9,10 @@
 
 namespace roundhouse {
 
-// The q of input j of 8, as floats times 16**j; the last one is shifted down, for up there it would meet the sign.
+// Where in its word the q of input k of 8 lies: the low nibbles of its bytes are the first four, the high ones the others.
+constexpr int nibble_of(int k) { return k % 4 * 2 + k / 4; }
+
+// The q in nibble j of 8, as floats times 16**j; the last one is shifted down, for up there it would meet the sign.
 template <int j>
 inline Floats decode(Words words) {
     const Words bits = j < 7 ? words & (15u << (4 * j)) : words >> 28;
@@ -20,6 +23,8 @@ constexpr float kNibbleFactor[8] = {1.0f, 0x1p-4f, 0x1p-8f, 0x1p-12f, 0x1p-16f, 
 
 class Int4Weights {
    public:
+    static constexpr int kRows = 6;  // of a tile; they share what is decoded of the weights
+
     explicit Int4Weights(const RhLinear &linear)
         : words_(static_cast<const uint32_t *>(linear.weights)),
           scales_(linear.scales),
@@ -28,13 +33,17 @@ class Int4Weights {
           groups_(linear.inputs / linear.group),
           group_(linear.group) {}
 
-    // A tile holds [inputs][kTile] inputs times their nibble's factor, then [groups][kTile] what q − 8 adds for the 8.
-    int64_t tile_floats() const { return int64_t(inputs_ + groups_) * kTile; }
-
+    int32_t inputs() const { return inputs_; }
+    int32_t outputs() const { return blocks_ * kBlock; }
     int32_t steps() const { return divide_up(blocks_, kStepBlocks); }
 
-    void widen(const Bf16 *input, int32_t rows, const Bf16 *input_scale, float *tile) const {
-        float *offsets = tile + int64_t(inputs_) * kTile;
+    // A tile holds [inputs][kRows] inputs, in the order of the nibbles and times their factor, then [groups][kRows] what q − 8
+    // adds for the 8.
+    int64_t tile_floats() const { return int64_t(inputs_ + groups_) * kRows; }
+
+    template <class Input>
+    void prepare(const Input *input, int32_t rows, const Bf16 *input_scale, float *tile) const {
+        float *offsets = tile + int64_t(inputs_) * kRows;
         for (int32_t row = 0; row < rows; row++)
             for (int32_t group = 0; group < groups_; group++) {
                 float sum = 0.0f;
@@ -42,16 +51,17 @@ class Int4Weights {
                     float value = widen_one(input[int64_t(row) * inputs_ + k]);
                     if (input_scale) value *= widen_one(input_scale[k]);
                     sum += value;
-                    tile[int64_t(k) * kTile + row] = value * kNibbleFactor[k % 8];
+                    const int nibble = nibble_of(k % 8);
+                    tile[int64_t(k - k % 8 + nibble) * kRows + row] = value * kNibbleFactor[nibble];
                 }
-                offsets[group * kTile + row] = -8.0f * sum;
+                offsets[group * kRows + row] = -8.0f * sum;
             }
     }
 
     template <class Element>
     void multiply(int32_t step, const float *tile, int32_t rows, const Output<Element> &output) const {
         const int32_t first = step * kStepBlocks, last = std::min(first + kStepBlocks, blocks_);
-        with_count<kTile>(rows, [&](auto count) {
+        with_count<kRows>(rows, [&](auto count) {
             constexpr int tile_rows = decltype(count)::value;
             int32_t block = first;
             if constexpr (kStepBlocks * tile_rows * kParts <= kSumRegisters)
@@ -70,29 +80,18 @@ class Int4Weights {
     const float *const scales_;
     const int32_t blocks_, inputs_, groups_, group_;
 
-    // Calls with the number of rows as a constant.
-    template <int count, class Call>
-    static void with_count(int32_t rows, const Call &call) {
-        if constexpr (count > 0) {
-            if (rows == count)
-                call(std::integral_constant<int, count>{});
-            else
-                with_count<count - 1>(rows, call);
-        }
-    }
-
     template <int rows, int blocks, class Element>
     void multiply_blocks(int32_t first, const float *tile, const Output<Element> &output) const {
         const int64_t block_words = int64_t(inputs_ / 8) * kBlock, block_scales = int64_t(groups_) * kBlock;
         const uint32_t *words = words_ + first * block_words;
         const float *scales = scales_ + first * block_scales;
-        const float *inputs = tile, *offsets = tile + int64_t(inputs_) * kTile;
+        const float *inputs = tile, *offsets = tile + int64_t(inputs_) * kRows;
         Floats total[rows][blocks * kParts] = {};
-        for (int32_t group = 0; group < groups_; group++, scales += kBlock, offsets += kTile) {
+        for (int32_t group = 0; group < groups_; group++, scales += kBlock, offsets += kRows) {
             Floats sum[rows][blocks * kParts];
             for (int row = 0; row < rows; row++)
                 for (int part = 0; part < blocks * kParts; part++) sum[row][part] = broadcast(offsets[row]);
-            for (int32_t k = 0; k < group_; k += 8, words += kBlock, inputs += 8 * kTile)
+            for (int32_t k = 0; k < group_; k += 8, words += kBlock, inputs += 8 * kRows)
                 add_eight<rows, blocks>(words, block_words, inputs, sum, std::make_integer_sequence<int, 8>{});
             for (int part = 0; part < blocks * kParts; part++) {
                 const Floats scale = load(scales + part / kParts * block_scales + part % kParts * kLanes);
@@ -111,7 +110,7 @@ class Int4Weights {
         Words held[blocks * kParts];
         for (int part = 0; part < blocks * kParts; part++)
             held[part] = load_bits<Words>(words + part / kParts * block_words + part % kParts * kLanes);
-        (add_one<rows, blocks * kParts, j>(held, inputs + j * kTile, sum), ...);
+        (add_one<rows, blocks * kParts, j>(held, inputs + j * kRows, sum), ...);
     }
 
     template <int rows, int parts, int j>

@@ -26,14 +26,15 @@ struct Piece {
 struct Plan {
     std::vector<Piece> pieces;
     int64_t answer_count = 0;
-    int32_t tile_tokens;
+    int32_t tile_tokens, threads;
     bool parallel;
 
-    Plan(const RhPool &pool, const Rows &rows, int32_t threads) : tile_tokens(std::max(1, kTileRows / rows.group)) {
+    Plan(const RhPool &pool, const Rows &rows, int32_t at_most)
+        : tile_tokens(std::max(1, kTileRows / rows.group)), threads(at_most) {
         double work = 0, whole = 0;
         for (int32_t row = 0; row < rows.batch.rows; row++) {
             const double mean_context = (rows.position(row, 0) + rows.batch.context_len[row] + 1) / 2.0;
-            work += 2 * mean_context * rows.count(row) * rows.tokens.heads * pool.head_dim;
+            work += 2 * mean_context * rows.count(row) * rows.heads * pool.head_dim;
             whole += double(divide_up(rows.count(row), tile_tokens)) * pool.kv_heads;
         }
         parallel = threads > 1 && work > kSerialWork;

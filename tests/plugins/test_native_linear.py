@@ -18,6 +18,7 @@ from roundhouse.plugins.native_interface import Linear, LinearKind, Product
 from roundhouse.plugins.native_linear import NativeLinear, native_bf16, native_int4, pack_int4, pack_scales
 
 BAD_GEOMETRY = 1
+KINDS = ["bf16", "int4", "int4 by int8"]
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,35 @@ class Case:
     input_scale: torch.Tensor | None
     bias: torch.Tensor | None
 
+    @property
+    def int8(self) -> bool:
+        return self.kind == "int4 by int8"
+
     def matrix(self, kernels: ctypes.CDLL) -> NativeLinear:
         if self.kind == "bf16":
             return native_bf16(kernels, self.weights)
         return native_int4(kernels, pack_int4(self.weights), pack_scales(self.scales))
 
     def multiply(self, kernels: ctypes.CDLL, dtype: torch.dtype, rows: slice = slice(None)) -> torch.Tensor:
-        return self.matrix(kernels)(self.x[rows], dtype, input_scale=self.input_scale, bias=self.bias)
+        return self.matrix(kernels)(self.x[rows], dtype, input_scale=self.input_scale, bias=self.bias, int8=self.int8)
 
     def expected(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The product, and the sum of its terms' sizes: what a float32 sum's error is relative to."""
         weights = self.weights.double()
-        if self.kind == "int4":
+        if self.kind != "bf16":
             weights = weights * self.scales.double().repeat_interleave(weights.shape[1] // self.scales.shape[1], dim=1)
         x = self.x.double() * (1.0 if self.input_scale is None else self.input_scale.double())
+        if self.int8:
+            x = self.rounded(x)
         product, sizes = x @ weights.t(), x.abs() @ (weights.abs() + 8 * self.scales.double().mean()).t()
         return (product if self.bias is None else product + self.bias.double()).numpy(), sizes.numpy()
+
+    def rounded(self, x: torch.Tensor) -> torch.Tensor:
+        """To 255 steps a row and group, in float32 as the kernel does it: a value between two steps goes the same way."""
+        groups = x.float().view(len(x), self.scales.shape[1], -1)
+        largest = groups.abs().amax(dim=-1, keepdim=True)
+        steps = (groups * (torch.full_like(largest, 127) / largest).nan_to_num(posinf=0)).round()
+        return (steps.double() * (largest / 127).double()).view(x.shape)
 
 
 def random_case(seed: int, kind: str, rows: int, outputs: int, inputs: int, group: int, *, extras: bool) -> Case:
@@ -66,8 +80,8 @@ def random_case(seed: int, kind: str, rows: int, outputs: int, inputs: int, grou
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    kind = draw(st.sampled_from(["bf16", "int4"]))
-    group = 32 if kind == "bf16" else 8 * draw(st.integers(1, 17))
+    kind = draw(st.sampled_from(KINDS))
+    group = {"bf16": 32, "int4": 8 * draw(st.integers(1, 17)), "int4 by int8": 32 * draw(st.integers(1, 5))}[kind]
     outputs = draw(st.integers(1, 70)) if kind == "bf16" else 16 * draw(st.integers(1, 5))
     rows, inputs = draw(st.integers(1, 40)), group * draw(st.integers(1, 6))
     return random_case(draw(st.integers(0, 2**32)), kind, rows, outputs, inputs, group, extras=draw(st.booleans()))
@@ -91,7 +105,7 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("kind", ["bf16", "int4"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_row_is_bitwise_the_same_alone_and_among_others_on_any_number_of_threads(
     kernels: ctypes.CDLL, threads: None, kind: str
 ) -> None:
@@ -109,7 +123,7 @@ def test_a_row_is_bitwise_the_same_alone_and_among_others_on_any_number_of_threa
     assert torch.equal(outputs[0], outputs[2])
 
 
-@pytest.mark.parametrize("kind", ["bf16", "int4"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_number_that_is_none_spoils_its_own_row_only(kernels: ctypes.CDLL, kind: str, bad: float) -> None:
     case = random_case(4, kind, 8, 32, 64, 32, extras=False)
@@ -121,7 +135,7 @@ def test_a_number_that_is_none_spoils_its_own_row_only(kernels: ctypes.CDLL, kin
     assert torch.equal(got[others], clean[others])
 
 
-@pytest.mark.parametrize("kind", ["bf16", "int4"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_bfloat16_is_float32_rounded_as_torch_rounds_it(kernels: ctypes.CDLL, kind: str) -> None:
     case = random_case(5, kind, 64, 64, 256, 32, extras=True)
     assert torch.equal(case.multiply(kernels, torch.bfloat16), case.multiply(kernels, torch.float32).to(torch.bfloat16))
@@ -141,7 +155,7 @@ def test_int4_words_hold_eight_inputs_of_an_output() -> None:
     assert (words.shape, words.dtype) == ((2, 3, 16), torch.int32)
     for output, k in ((0, 0), (15, 7), (16, 8), (31, 23), (5, 15)):
         word = int(words[output // 16, k // 8, output % 16]) & 0xFFFFFFFF
-        assert (word >> 4 * (k % 8)) % 16 - 8 == int(values[output, k])
+        assert (word >> (8 * (k % 4) + k % 8 // 4 * 4)) % 16 - 8 == int(values[output, k])
 
 
 @pytest.mark.parametrize(
@@ -168,21 +182,23 @@ def test_weights_that_are_not_plain_bfloat16_are_refused(kernels: ctypes.CDLL, w
 
 
 @pytest.mark.parametrize(
-    ("kind", "outputs", "inputs", "group"),
+    ("kind", "outputs", "inputs", "group", "int8"),
     [
-        (LinearKind.BF16, 16, 48, 0),
-        (LinearKind.BF16, 0, 32, 0),
-        (LinearKind.INT4, 24, 64, 32),
-        (LinearKind.INT4, 16, 64, 12),
-        (LinearKind.INT4, 16, 64, 48),
-        (LinearKind.INT4, 16, 64, 0),
-        (2, 16, 64, 32),
+        (LinearKind.BF16, 16, 48, 0, False),
+        (LinearKind.BF16, 0, 32, 0, False),
+        (LinearKind.BF16, 16, 32, 0, True),
+        (LinearKind.INT4, 24, 64, 32, False),
+        (LinearKind.INT4, 16, 64, 12, False),
+        (LinearKind.INT4, 16, 64, 48, False),
+        (LinearKind.INT4, 16, 64, 0, False),
+        (LinearKind.INT4, 16, 96, 48, True),
+        (2, 16, 64, 32, False),
     ],
 )
 def test_the_library_itself_refuses_shapes_that_it_has_no_kernel_for(
-    kernels: ctypes.CDLL, kind: int, outputs: int, inputs: int, group: int
+    kernels: ctypes.CDLL, kind: int, outputs: int, inputs: int, group: int, int8: bool
 ) -> None:
     numbers = torch.zeros(1 << 14)
     at = numbers.data_ptr()
-    linear, product = Linear(at, at, kind, outputs, inputs, group), Product(at, None, None, at, 1, 1)
+    linear, product = Linear(at, at, kind, outputs, inputs, group), Product(at, None, None, at, 1, 1, int8)
     assert kernels.rh_linear(ctypes.byref(linear), ctypes.byref(product)) == BAD_GEOMETRY

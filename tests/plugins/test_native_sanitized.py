@@ -13,7 +13,7 @@ from roundhouse.errors import SetupError
 from roundhouse.plugins.native_library import FLAGS, SOURCES, Compiler, find_compiler
 
 DRIVERS = Path(__file__).parent / "support"
-KERNELS = ("attention", "linear", "page_guard")
+KERNELS = ("attention", "linear", "page_guard", "step")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D_GLIBCXX_ASSERTIONS", "-O0", "-g")
 NOT_FOR_A_PROGRAM = ("-shared", "-fPIC", "-O3")
 
@@ -76,7 +76,7 @@ def test_vectors_of_other_widths_compute_the_same(compiler: Compiler, tmp_path: 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names x86 CPUs")
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v4"])
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v4", "cascadelake"])
 def test_it_compiles_for_cpus_that_are_not_here(compiler: Compiler, tmp_path: Path, kernel: str, cpu: str) -> None:
     source, out = str(SOURCES / f"{kernel}.cpp"), str(tmp_path / "out")
     result = call(compiler, *FLAGS, f"-march={cpu}", "-O0", source, "-S", "-o", out)

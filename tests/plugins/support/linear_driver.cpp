@@ -1,6 +1,7 @@
 // Runs the native linears on random products and compares them with plain loops. Built with sanitizers by the tests: every
 // buffer is as large as the interface says and no larger, so that a read or write beside it is caught.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -22,12 +23,12 @@ struct Problem {
     std::vector<float> scales, output;
 
     Problem() {
-        const bool int4 = pick(0, 1);
+        const bool int4 = pick(0, 1), int8 = int4 && pick(0, 1);
         linear.kind = int4 ? RH_LINEAR_INT4 : RH_LINEAR_BF16;
-        linear.group = int4 ? 8 * pick(1, 9) : 0;
+        linear.group = int4 ? (int8 ? 32 : 8) * pick(1, 9) : 0;
         linear.inputs = int4 ? linear.group * pick(1, 5) : 32 * pick(1, 9);
         linear.outputs = int4 ? 16 * pick(1, 5) : pick(1, 40);
-        product.rows = pick(0, 3) ? pick(0, 20) : 600, product.float_output = pick(0, 1);
+        product.rows = pick(0, 3) ? pick(0, 20) : 600, product.float_output = pick(0, 1), product.int8_input = int8;
         int4 ? fill_int4() : fill_bf16();
         fill(input, product.rows * linear.inputs);
         if (pick(0, 1)) fill(scale, linear.inputs), product.input_scale = scale.data();
@@ -57,17 +58,29 @@ struct Problem {
         for (int output = 0; output < linear.outputs; output++)
             for (int k = 0; k < linear.inputs; k++) {
                 const int q = pick(0, 15);
-                words[(size_t(output / 16) * (linear.inputs / 8) + k / 8) * 16 + output % 16] |= uint32_t(q) << 4 * (k % 8);
+                const int place = 8 * (k % 4) + k % 8 / 4 * 4;
+                words[(size_t(output / 16) * (linear.inputs / 8) + k / 8) * 16 + output % 16] |= uint32_t(q) << place;
                 weights.push_back((q - 8) * scales[(size_t(output / 16) * groups + k / linear.group) * 16 + output % 16]);
             }
         linear.weights = words.data(), linear.scales = scales.data();
+    }
+
+    float input_at(int row, int k) const {
+        return from_bf16(input[size_t(row) * linear.inputs + k]) * (scale.empty() ? 1 : from_bf16(scale[k]));
+    }
+
+    double rounded(int row, int k) const {
+        float most = 0;
+        for (int i = k / linear.group * linear.group, end = i + linear.group; i < end; i++)
+            most = std::max(most, std::abs(input_at(row, i)));
+        return most > 0 ? std::nearbyint(input_at(row, k) * (127.0f / most)) * double(most / 127.0f) : 0;
     }
 
     // The error of one result, relative to what is allowed.
     double error(int row, int output_at) const {
         double expected = 0, size = 0;
         for (int k = 0; k < linear.inputs; k++) {
-            const double factor = from_bf16(input[size_t(row) * linear.inputs + k]) * (scale.empty() ? 1 : from_bf16(scale[k]));
+            const double factor = product.int8_input ? rounded(row, k) : input_at(row, k);
             expected += factor * weights[size_t(output_at) * linear.inputs + k];
             size += std::abs(factor) * (std::abs(weights[size_t(output_at) * linear.inputs + k]) + 1);
         }
