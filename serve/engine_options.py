@@ -26,7 +26,9 @@ def _options(
         bool | None, typer.Option("--prefix-reuse/--no-prefix-reuse", help="Keep full pages for prompts that begin alike.")
     ] = None,
     max_waiting: Annotated[int | None, typer.Option(help="Answers that may wait in line.")] = None,
-    kernels: Annotated[str | None, typer.Option(help="auto, native or torch.")] = None,
+    kernels: Annotated[
+        str | None, typer.Option(help="auto, native, torch, or step (all of a step in native code, on trial).")
+    ] = None,
 ) -> None:
     """Never called: its signature is what those commands have in common."""
 

@@ -42,7 +42,7 @@ class Overrides(BaseModel):
     guard_sample: float | None = Field(default=None, gt=0, le=1)
     prefix_reuse: bool | None = None
     max_waiting: int | None = Field(default=None, ge=1)
-    kernels: Literal["auto", "native", "torch"] | None = None
+    kernels: Literal["auto", "native", "step", "torch"] | None = None
 
 
 def overrides_of(**values: object) -> Overrides:
@@ -102,7 +102,7 @@ class EngineSettings(BaseModel):
     ``prefix_reuse``."""
     max_waiting: int = 1024
     """Answers that may wait in line; a request that comes to a full line is refused."""
-    kernels: Literal["auto", "native", "torch"] = "auto"
+    kernels: Literal["auto", "native", "step", "torch"] = "auto"
     """For attention and linears: native, plain torch, or native where it can be had. The reference is plain torch."""
     kv: KvBudget
 

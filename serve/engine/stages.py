@@ -25,6 +25,10 @@ class Stages(Protocol):
         """What is done within the returned context belongs to this stage, but for what a stage within it takes."""
         ...
 
+    def took(self, name: Stage, seconds: float) -> None:
+        """Of the stage that is entered so many seconds belong to this one: told afterwards by who clocked them."""
+        ...
+
 
 class _NoStages:
     """The null twin."""
@@ -34,6 +38,9 @@ class _NoStages:
 
     def stage(self, name: Stage) -> AbstractContextManager[None]:
         return self._silence
+
+    def took(self, name: Stage, seconds: float) -> None:
+        pass
 
 
 NO_STAGES: Stages = _NoStages()
@@ -60,6 +67,11 @@ class StageClock:
 
     def stage(self, name: Stage) -> AbstractContextManager[None]:
         return self._contexts[name]
+
+    def took(self, name: Stage, seconds: float) -> None:
+        self.seconds[name] += seconds
+        self.seconds[self._within[-1]] -= seconds
+        self.counts[name] += 1
 
     def reset(self) -> None:
         """Begin anew with empty sums."""

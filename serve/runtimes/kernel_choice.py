@@ -21,8 +21,11 @@ __all__ = ["KernelChoice", "create_attention", "find_kernels"]
 
 _log = logging.getLogger(__name__)
 
-KernelChoice = Literal["auto", "native", "torch"]
-"""``native``: they must be there. ``auto``: native where they can be had, else torch, with the reason in the log."""
+KernelChoice = Literal["auto", "native", "step", "torch"]
+"""``native``: they must be there. ``auto``: native where they can be had, else torch, with the reason in the log.
+
+``step``: they compute the whole step, not only what transformers' model leaves to them.
+"""
 
 
 def find_kernels(choice: KernelChoice, cache: Path) -> ctypes.CDLL | None:
@@ -31,14 +34,14 @@ def find_kernels(choice: KernelChoice, cache: Path) -> ctypes.CDLL | None:
     From then on the page guard of this process is native, too: it says the same whichever way it runs.
 
     Raises:
-        SetupError: ``native`` was asked for and cannot be had.
+        SetupError: ``native`` or ``step`` was asked for and cannot be had.
     """
     if choice == "torch":
         return None
     try:
         kernels = load_kernels(cache)
     except SetupError as error:
-        if choice == "native":
+        if choice != "auto":
             raise
         _log.warning("attention and linears run in plain torch, which is slow: %s. %s", error.message, error.hint or "")
         return None
@@ -50,13 +53,13 @@ def create_attention(pages: KvPages, choice: KernelChoice, kernels: ctypes.CDLL 
     """The attention of a runtime on its pages.
 
     Raises:
-        SetupError: ``native`` was asked for, and the kernels do not take these pages.
+        SetupError: ``native`` or ``step`` was asked for, and the kernels do not take these pages.
     """
     if kernels is not None:
         try:
             return NativePagedAttention(pages, kernels)
         except SetupError as error:
-            if choice == "native":
+            if choice != "auto":
                 raise
             _log.warning("attention runs in plain torch, which is slow: %s", error.message)
     return TorchPagedAttention(pages)

@@ -35,7 +35,7 @@ class NativePagedAttention:
             key, value = pages.place("k", layer), pages.place("v", layer)
             places[layer] = LayerPlace(key.offset, value.offset, key.scale, value.scale)
         geometry = PoolGeometry(pages.page_tokens, pages.heads, pages.head_dim, pages.dtype, places)
-        self._attention = NativeAttention(kernels, pages.buffer, geometry)
+        self.pool = NativeAttention(kernels, pages.buffer, geometry)
 
     def begin(self, batch: TorchBatch) -> LayerAttention:
-        return self._attention.step(batch.page_table, batch.query_start, batch.context_len).attend
+        return self.pool.step(batch.page_table, batch.query_start, batch.context_len).attend

@@ -25,7 +25,8 @@ class NativeInt4Linear(Int4Linear):
         self.register_buffer("scales", pack_scales(linear.weight_scale))
         self.packed: torch.Tensor
         self.scales: torch.Tensor
-        self._multiply = native_int4(kernels, self.packed, self.scales)
+        self.matrix = native_int4(kernels, self.packed, self.scales)
+        self.group = int(linear.group_size or 0)
 
     @staticmethod
     def takes(linear: QuantizedLinear) -> bool:
@@ -34,7 +35,7 @@ class NativeInt4Linear(Int4Linear):
         return group is not None and takes_int4(*linear.shape, group)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self._multiply(x.flatten(0, -2), x.dtype, input_scale=self.pre_quant_scale, bias=self.bias)
+        y = self.matrix(x.flatten(0, -2), x.dtype, input_scale=self.pre_quant_scale, bias=self.bias)
         return y.view(*x.shape[:-1], y.shape[-1])
 
 
@@ -51,11 +52,11 @@ class NativeBf16Linear(nn.Module):
         super().__init__()
         self.weight, self.bias = linear.weight, linear.bias
         self._dtype = dtype
-        self._multiply = native_bf16(kernels, linear.weight)
+        self.matrix = native_bf16(kernels, linear.weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """bfloat16 [..., K] → [..., N]."""
-        y = self._multiply(x.flatten(0, -2), self._dtype, bias=self.bias)
+        y = self.matrix(x.flatten(0, -2), self._dtype, bias=self.bias)
         return y.view(*x.shape[:-1], y.shape[-1])
 
 

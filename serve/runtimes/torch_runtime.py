@@ -13,11 +13,14 @@ from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.models.shape import ModelShape
 from roundhouse.build.planner.kv_layout import DTYPE_BYTES, KvLayout, layout_for
 from roundhouse.plugins.guard import PageGuard, TorchPageGuard
+from roundhouse.plugins.native_step import NativeStep, StepSeconds
 
 from ..engine.arrays import Float32Array
 from ..engine.batch import StepBatch
-from ..engine.stages import Stages
+from ..engine.stages import NO_STAGES, Stages
 from .kernel_choice import KernelChoice, create_attention, find_kernels
+from .native_attention import NativePagedAttention
+from .native_step import native_step
 from .torch_batch import TorchBatch, prepare_batch
 from .torch_model import load_model, weight_bytes
 from .torch_pages import KvPages
@@ -36,13 +39,13 @@ class TorchRuntime:
         scales: FP8 scales by layer.
         pages: pages of the pool.
         page_tokens: tokens a page holds.
-        kernels: native or torch, for attention and linears.
+        kernels: native or torch, for attention and linears, or ``step``.
         kernel_cache: folder for compiled kernels.
         precision: ``reference`` runs float32 weights on float32 pages, and uses nothing but torch.
 
     Raises:
         ModelError: the checkpoint cannot be read or does not fit its config.
-        SetupError: native kernels were asked for and cannot be had.
+        SetupError: native kernels were asked for and cannot be had, or the native step and the model is not of its kind.
     """
 
     def __init__(
@@ -70,6 +73,11 @@ class TorchRuntime:
         self.page_guard: PageGuard = TorchPageGuard()
         self.page_tokens = page_tokens
         self.row_bytes = self.pages.heads * self.pages.head_dim * DTYPE_BYTES[self.pages.dtype]
+        self.step: NativeStep | None = None
+        """The whole step in native code; None where transformers' model runs, which is what the step must agree with."""
+        if kernels == "step" and native is not None and isinstance(self.attention, NativePagedAttention):
+            self.step = native_step(self._model, self.attention.pool, native, positions=pages * page_tokens, int8_inputs=False)
+        self._stages = NO_STAGES
 
     @property
     def weight_bytes(self) -> int:
@@ -78,6 +86,7 @@ class TorchRuntime:
 
     def name_stages(self, stages: Stages) -> None:
         """Let ``stages`` hear of attention, linears and the head from now on. For profiles only: it makes steps slower."""
+        self._stages = stages
         name_stages(self._model, stages)
         self.attention = StagedAttention(self.attention, stages)
 
@@ -86,6 +95,8 @@ class TorchRuntime:
 
     @torch.inference_mode()
     def forward(self, prepared: TorchBatch) -> Float32Array:
+        if self.step is not None:
+            return self._run_step(self.step, prepared)
         output = self._model(
             input_ids=prepared.token_ids,
             position_ids=prepared.positions,
@@ -94,6 +105,16 @@ class TorchRuntime:
             paged=self.attention.begin(prepared),
         )
         logits: Float32Array = output.logits[0].float().numpy()
+        return logits
+
+    def _run_step(self, step: NativeStep, prepared: TorchBatch) -> Float32Array:
+        seconds = None if self._stages is NO_STAGES else StepSeconds()
+        tables = (prepared.page_table, prepared.query_start, prepared.context_len)
+        logits: Float32Array = step.run(prepared.token_ids[0], *tables, prepared.sample_rows, seconds=seconds).numpy()
+        if seconds is not None:
+            self._stages.took("attention", seconds.attention)
+            self._stages.took("linears", seconds.linears)
+            self._stages.took("lm_head", seconds.lm_head)
         return logits
 
     def page_bytes(self, page: int) -> npt.NDArray[np.uint8]:

@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from driving import MAX_SEQ_LEN, PAGE_TOKENS, drain, failure, random_prompt, request, serve, settings, tokens
+from driving import (
+    MAX_SEQ_LEN,
+    PAGE_TOKENS,
+    drain,
+    failure,
+    random_prompt,
+    request,
+    serve,
+    settings,
+    tokens,
+)
+from exact_models import exact_model
 from faults import FAULTS, Fault, serve_with_newcomer
 from safetensors.torch import load_file, save_file
 
@@ -18,7 +29,6 @@ from roundhouse.build.engine import Engine
 from roundhouse.build.home import Home
 from roundhouse.build.kv_scales import KvScaleReport
 from roundhouse.build.reference import plain_model
-from roundhouse.build.weights import Tensors, dequantize, quantized_linear
 from roundhouse.errors import ModelError, SetupError
 from roundhouse.plugins.native_interface import load_kernels
 from roundhouse.serve.engine.loop import EngineLoop
@@ -34,10 +44,10 @@ NEW = 24
 UNUSED_SCALES = KvScaleReport(state="not used")
 
 
-@pytest.fixture(params=["native", "torch"])
+@pytest.fixture(params=["step", "native", "torch"])
 def attention(request: pytest.FixtureRequest, session_home: Home) -> str:
-    """Both attentions that an engine may run with."""
-    if request.param == "native":
+    """What an engine may run with: the native step, or transformers' model with native kernels or without."""
+    if request.param != "torch":
         try:
             load_kernels(session_home.kernels)
         except SetupError as error:
@@ -55,16 +65,6 @@ def generate(model: Any, prompt: list[int], new: int = NEW) -> list[int]:
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False, eos_token_id=None, pad_token_id=0
     )
     return out[0, len(prompt) :].tolist()
-
-
-def exact_model(engine: Engine) -> Any:
-    """transformers on weights dequantized to float32; the build's own reference rounds them to bf16."""
-    model = plain_model(engine.checkpoint, UNUSED_SCALES, torch.float32)
-    tensors = Tensors(engine.checkpoint)
-    modules = [name.removesuffix(".weight_scale") for name in tensors if name.endswith(".weight_scale")]
-    for module in modules:
-        model.get_submodule(module).weight.data = dequantize(quantized_linear(tensors, module)).float()
-    return model
 
 
 def requests() -> list[Any]:
