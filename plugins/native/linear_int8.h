@@ -118,23 +118,25 @@ class Int4ByInt8 {
                 output.put_vector(row, block * kBlock + part * kLanes, total[row][part]);
     }
 
+    template <int rows, int shift>
+    ROUNDHOUSE_INLINE void add_half(const uint32_t *words, const int8_t *values, ByteSums (&sums)[rows][kParts]) const {
+        Words weights[kParts];
+        for (int part = 0; part < kParts; part++)
+            weights[part] = (load_bits<Words>(words + part * kLanes) >> shift) & 0x0F0F0F0Fu;
+        for (int row = 0; row < rows; row++) {
+            const Words input = four_bytes(values + int64_t(row) * inputs_);
+            for (int part = 0; part < kParts; part++) add_bytes(sums[row][part], weights[part], input);
+        }
+    }
+
     template <int rows>
     ROUNDHOUSE_INLINE void add_step(const uint32_t *words, const int8_t *values, Ints (&whole)[rows][kParts]) const {
         ByteSums sums[rows][kParts] = {};
+        // One half of the words after the other: the sums and both would not fit into the registers together.
+#pragma GCC unroll 1
         for (int eight = 0; eight < kByteStep / 8; eight++, words += kBlock, values += 8) {
-            Words low[kParts], high[kParts];
-            for (int part = 0; part < kParts; part++) {
-                const Words held = load_bits<Words>(words + part * kLanes);
-                low[part] = held & 0x0F0F0F0Fu, high[part] = (held >> 4) & 0x0F0F0F0Fu;
-            }
-            for (int row = 0; row < rows; row++) {
-                const Words first = four_bytes(values + int64_t(row) * inputs_);
-                const Words second = four_bytes(values + int64_t(row) * inputs_ + 4);
-                for (int part = 0; part < kParts; part++) {
-                    add_bytes(sums[row][part], low[part], first);
-                    add_bytes(sums[row][part], high[part], second);
-                }
-            }
+            add_half<rows, 0>(words, values, sums);
+            add_half<rows, 4>(words, values + 4, sums);
         }
         for (int row = 0; row < rows; row++)
             for (int part = 0; part < kParts; part++) whole[row][part] += widened(sums[row][part]);
