@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -86,14 +88,15 @@ def password(name: NameArgument, database: DatabaseOption = None, home: HomeOpti
     typer.echo(f"{user.name} has another password, and is logged out everywhere{disabled}")
 
 
-def _open(url: str | None, home: Path | None) -> Database:
-    """The database, with this version's schema; a new one is made ready."""
+@contextmanager
+def _open(url: str | None, home: Path | None) -> Iterator[Database]:
+    """The database, with this version's schema; a new one is made ready. It is closed at the end."""
     from .database.database import Database, database_url
     from .database.schema import open_database
 
-    database = Database(database_url(url, home_at(home)))
-    open_database(database)
-    return database
+    with Database(database_url(url, home_at(home))) as database:
+        open_database(database)
+        yield database
 
 
 def _ask_password() -> str:

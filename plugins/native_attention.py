@@ -176,7 +176,7 @@ def _strides(rows: torch.Tensor) -> tuple[Any, Any]:
 
 
 def fault_error(code: int, fault: Fault, pages: int) -> ServeError:
-    """What a call's code means. Nothing was stored or read.
+    """What a call's code means.
 
     Args:
         code: anything but 0.
@@ -189,7 +189,8 @@ def fault_error(code: int, fault: Fault, pages: int) -> ServeError:
             f"row {row}, column {column} of the page table is none of the {pages} pages; nothing was read or stored"
         )
     if code == Code.BAD_ROW:
-        return ServeError(f"row {row} of the batch contradicts itself: its tokens, context and page table columns do not fit")
+        what = "its tokens, context and page table columns do not fit, or it is longer than a request may be"
+        return ServeError(f"row {row} of the batch contradicts itself: {what}")
     if code == Code.BAD_TOKEN:
         return ServeError("a token of the batch is none of the vocabulary, or a row that is asked for is none of the batch")
     if code == Code.NO_MEMORY:

@@ -145,7 +145,8 @@ class NativeStep:
 
         Raises:
             ServeError: a tensor has another dtype or shape, a token is none of the vocabulary, or as
-                :meth:`NativeAttention.run`. Nothing was stored or read.
+                :meth:`NativeAttention.run`; nothing was stored or read. Or there was no memory left: the step's keys and values
+                are in the pages of some layers.
         """
         import torch
 
@@ -202,6 +203,7 @@ def _require_tensors(weights: StepWeights, head_dim: int) -> None:
         (weights.norm, (hidden,), torch.bfloat16),
         *((table, (weights.cosines.shape[0], head_dim // 2), torch.float32) for table in (weights.cosines, weights.sines)),
     ]
+    _require_sizes(weights, hidden, vocab, head_dim)
     for layer in weights.layers:
         expected += [(norm, (hidden,), torch.bfloat16) for norm in (layer.attention_norm, layer.mlp_norm)]
         expected += [(norm, (head_dim,), torch.bfloat16) for norm in (layer.query_norm, layer.key_norm)]
@@ -216,6 +218,21 @@ def _require_tensors(weights: StepWeights, head_dim: int) -> None:
             continue
         if tensor.shape != shape or tensor.dtype != dtype or not tensor.is_contiguous() or tensor.device.type != "cpu":
             raise ServeError(f"the native step needs {dtype} {shape} where the model has {tensor.dtype} {tuple(tensor.shape)}")
+
+
+def _require_sizes(weights: StepWeights, hidden: int, vocab: int, head_dim: int) -> None:
+    """See that what one linear gives is what the next one takes."""
+    attended, inner = weights.heads * head_dim, weights.layers[0].gate.linear.structure.outputs
+    pairs = [(weights.head, (vocab, hidden))]
+    for layer in weights.layers:
+        stored = layer.key.linear.structure.outputs
+        pairs += [(layer.query, (attended, hidden)), (layer.key, (stored, hidden)), (layer.value, (stored, hidden))]
+        pairs += [(layer.output, (hidden, attended)), (layer.down, (hidden, inner))]
+        pairs += [(each, (inner, hidden)) for each in (layer.gate, layer.up)]
+    for projection, wanted in pairs:
+        found = projection.linear.structure.outputs, projection.linear.structure.inputs
+        if found != wanted:
+            raise ServeError(f"the native step needs a linear of {wanted} where the model has one of {found}")
 
 
 def _all_projections(weights: StepWeights) -> Iterator[StepProjection]:

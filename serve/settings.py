@@ -103,7 +103,8 @@ class EngineSettings(BaseModel):
     max_waiting: int = 1024
     """Answers that may wait in line; a request that comes to a full line is refused."""
     kernels: Literal["auto", "native", "step", "torch"] = "auto"
-    """For attention and linears: native, plain torch, or native where it can be had. The reference is plain torch."""
+    """For attention and linears: native, plain torch, or native where it can be had; ``step``: native for all of a step. The
+    reference is plain torch."""
     kv: KvBudget
 
     @property

@@ -102,7 +102,7 @@ class PlanReport(Report):
     problems: tuple[ProblemReport, ...]
     """Every reason why it is refused."""
     unbuilt: str | None = None
-    """Why this version plans it and does not build it, although it is legal; null where it builds it."""
+    """Why this version plans a legal recipe and does not build it; null where it does, and where the recipe is refused."""
     warnings: tuple[str, ...]
     """What is legal and still worth a word."""
     assumptions: tuple[str, ...]

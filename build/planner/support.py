@@ -128,7 +128,7 @@ def support_warnings(recipe: Recipe, shape: ModelShape, hardware: Hardware) -> l
     target = _table()[recipe.target]
     facts = {"weights": kernel_of(recipe, shape), "kv_cache": recipe.kv_cache, "attention": _attention_of(shape)}
     found = [
-        rule["text"]
+        rule["text"].format(max_num_tokens=recipe.max_num_tokens)
         for rule in target.get("warnings", [])
         if all(rule[key] == fact for key, fact in facts.items() if key in rule)
         and hardware.compute_capability not in rule.get("not_sm", ())

@@ -20,7 +20,10 @@ from .job import ask_job
 from .settings import DeploymentSecrets, DeploymentSettings
 from .telling import tell
 
-__all__ = ["ask_deploy", "same_wish", "start_again"]
+__all__ = ["SERVED_TARGET", "ask_deploy", "same_wish", "start_again"]
+
+SERVED_TARGET = "torch"
+"""Whose engines workers serve: they run in our own environment, and those of TensorRT-LLM in its."""
 
 
 def ask_deploy(
@@ -47,7 +50,8 @@ def ask_deploy(
     Raises:
         ForbiddenError: this actor may not deploy.
         NotFoundError: there is no such engine.
-        ConflictError: no live worker's host has the engine, or something is served under this name there.
+        ConflictError: the engine is served by another server, no live worker's host has it, or something is served under this
+            name there.
         UsageError: the settings want a secret that is not given, or the key was used for another wish.
     """
     actor.require("deploy")
@@ -57,6 +61,11 @@ def ask_deploy(
     engine = session.get(EngineRecord, settings.engine_id)
     if engine is None:
         raise NotFoundError(f"there is no engine {settings.engine_id}")
+    if engine.target != SERVED_TARGET:
+        raise ConflictError(
+            f"{engine.name} is for {engine.target}, and only engines for {SERVED_TARGET} are served from here",
+            hint="`roundhouse export` writes what its own server takes.",
+        )
     replica = _place(session, engine, on_host)
     _require_free_name(session, settings.name, replica.host)
     now = utc_now()

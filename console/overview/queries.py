@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from ..builds.stages import BUILD_STAGES
 from ..database.base import utc_now
+from ..deployments.actions import SERVED_TARGET
 from ..integrity.queries import verdict
 from ..models import LIVE_JOB_STATES, Deployment, EngineRecord, EngineReplica, Job, Stage
 from .attention import hosts_of, needs_attention
@@ -45,8 +46,9 @@ def overview(session: Session, now: datetime | None = None) -> Overview:
 def _first_steps(session: Session) -> FirstSteps:
     built = select(Job.id).where(Job.kind == "build").exists()
     copy = select(EngineReplica.id).where(EngineReplica.engine_id == EngineRecord.id, EngineReplica.state == "present")
+    served = copy.exists(), EngineRecord.target == SERVED_TARGET
     newest, name = (
-        select(column).where(copy.exists()).order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
+        select(column).where(*served).order_by(EngineRecord.created_at.desc()).limit(1).scalar_subquery()
         for column in (EngineRecord.id, EngineRecord.name)
     )
     has_engine, has_deployed = select(EngineRecord.id).exists(), select(Deployment.id).exists()

@@ -128,10 +128,11 @@ def shown_plan(plan: Plan, recipe: Recipe, form: PlanForm) -> ShownPlan:
 def why_not_built(plan: Plan) -> str | None:
     """Why a plan cannot be built by this version, or None when it can."""
     recipe = plan.recipe
+    if (reason := unbuilt_reason(recipe, plan.shape)) is not None:
+        return f"{recipe.target}: {reason}."
     if recipe.model.startswith(SHAPE_PREFIX):
         return "A shape has no weights: give the model's folder to build it."
-    reason = unbuilt_reason(recipe, plan.shape)
-    return None if reason is None else f"{recipe.target}: {reason}."
+    return None
 
 
 def _query(form: PlanForm | None) -> str | None:

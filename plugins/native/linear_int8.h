@@ -50,6 +50,7 @@ class Int4ByInt8 {
     }
 
    private:
+    static constexpr float kLeast = 1e-35f;  // 127 over less than this is more than a float holds
     static constexpr int kParts = kBlock / kLanes;
 
     struct Tile {
@@ -67,7 +68,8 @@ class Int4ByInt8 {
     const float *const scales_;
     const int32_t blocks_, inputs_, groups_, group_;
 
-    // Round a group to whole numbers of −127 … 127. What is no number spoils the size of its steps, and so every output.
+    // Round a group to whole numbers of −127 … 127. What is no number spoils the size of its steps, and so every output; what
+    // the whole numbers are does not matter then. Groups of next to nothing are nothing.
     template <class Input>
     void round_group(const Input *input, const Bf16 *input_scale, int8_t *to, float &size, int32_t &offset) const {
         const auto value = [&](int32_t k) {
@@ -81,15 +83,17 @@ class Int4ByInt8 {
             spoiled += each * 0.0f;
         }
         const float top = largest(most);
-        const Floats steps = broadcast(top > 0 ? 127.0f / top : 0.0f);
-        Ints total = {};
+        const float spoils = sum(spoiled);
+        const bool counts = top > kLeast && spoils == 0.0f;
+        const Floats steps = broadcast(counts ? 127.0f / top : 0.0f);
+        Words total = {};
         for (int32_t k = 0; k < group_; k += kLanes) {
             const Ints whole = to_whole(value(k) * steps);
-            total += whole;
+            total += bits_as<Words>(whole);
             store_bytes(to + k, whole);
         }
-        size = top / 127.0f + sum(spoiled);
-        offset = -8 * sum_of_lanes(total);
+        size = counts ? top / 127.0f : spoils;
+        offset = counts ? -8 * sum_of_lanes(bits_as<Ints>(total)) : 0;
     }
 
     template <int rows, class Element>

@@ -65,8 +65,9 @@ enum {
     RH_BAD_TOKEN = 5,  // a token id is outside of the vocabulary, or a sample row outside of the tokens
 };
 
-// Store the keys and values of every layer, and compute logits. Codes and fault are attention.h's; anything but RH_DONE means
-// that nothing was read from a page or written but *fault. A row's logits do not depend on other rows, threads or chunks.
+// Store the keys and values of every layer, and compute logits. Codes and fault are attention.h's. RH_NO_MEMORY may come in the
+// middle: the step's own keys and values are stored in some layers then. Any other code but RH_DONE means that nothing was read
+// from a page or written but *fault. A row's logits do not depend on other rows, threads or chunks.
 int32_t rh_step(
     const RhModel *model, const RhPool *pool, const RhBatch *batch, const RhStepTokens *tokens, RhFault *fault);
 

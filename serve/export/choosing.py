@@ -126,8 +126,6 @@ def _options(overrides: Overrides) -> Iterator[str]:
     """
     for key, value in overrides.model_dump(exclude_none=True).items():
         option = key.replace("_", "-")
-        if key == "kernels":
-            raise UsageError("--kernels is for measuring; `roundhouse serve` takes native kernels where they can be had")
         if isinstance(value, bool):
             yield f"--{option}" if value else f"--no-{option}"
         else:

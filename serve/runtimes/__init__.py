@@ -136,4 +136,5 @@ def _torch_runtime(engine: Engine, settings: EngineSettings) -> EngineRuntime:
         kernel_cache=home_of(engine.folder).kernels,
         kernels=settings.kernels,
         precision=settings.precision,
+        max_seq_len=settings.max_seq_len,
     )

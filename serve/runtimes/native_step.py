@@ -37,6 +37,7 @@ def native_step(
 
     Raises:
         SetupError: the model is not of the kind that the step computes; says why.
+        ServeError: its tensors do not fit each other.
     """
     config: Any = model.config
     architecture = type(model).__name__

@@ -24,7 +24,12 @@ _REBUILD_HINT = "Build the engine again; if that does not help, this model is no
 
 
 def load_model(
-    folder: Path, *, dtype: torch.dtype, keep_packed: bool = True, kernels: ctypes.CDLL | None = None
+    folder: Path,
+    *,
+    dtype: torch.dtype,
+    keep_packed: bool = True,
+    kernels: ctypes.CDLL | None = None,
+    all_native: bool = False,
 ) -> PreTrainedModel:
     """Load a plain or quantized checkpoint.
 
@@ -33,6 +38,7 @@ def load_model(
         dtype: of everything that is not INT4: bfloat16, or float32 for the reference.
         keep_packed: keep INT4 weights packed (bfloat16 only); otherwise they are dequantized.
         kernels: for linears in bfloat16; None runs them in plain torch.
+        all_native: run them in none, even where torch is better at them.
 
     Raises:
         ModelError: the tensors do not fit the model; each one is named.
@@ -52,7 +58,7 @@ def load_model(
     _rebuild_rotary(model)
     _require_complete(model, unexpected, folder)
     if kernels is not None:
-        use_native_bf16(model, kernels, head_only=this_machine().native_bf16)
+        use_native_bf16(model, kernels, head_only=this_machine().native_bf16 and not all_native)
     return model.eval().requires_grad_(False)
 
 

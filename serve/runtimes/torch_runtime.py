@@ -41,6 +41,7 @@ class TorchRuntime:
         page_tokens: tokens a page holds.
         kernels: native or torch, for attention and linears, or ``step``.
         kernel_cache: folder for compiled kernels.
+        max_seq_len: tokens of the longest request; None takes the model's.
         precision: ``reference`` runs float32 weights on float32 pages, and uses nothing but torch.
 
     Raises:
@@ -60,11 +61,13 @@ class TorchRuntime:
         kernel_cache: Path,
         kernels: KernelChoice = "auto",
         precision: Literal["engine", "reference"] = "engine",
+        max_seq_len: int | None = None,
     ) -> None:
         reference = precision == "reference"
         native = None if reference else find_kernels(kernels, kernel_cache)
         dtype = torch.float32 if reference else torch.bfloat16
-        self._model = load_model(checkpoint, dtype=dtype, keep_packed=not reference, kernels=native)
+        whole = kernels == "step"
+        self._model = load_model(checkpoint, dtype=dtype, keep_packed=not reference, kernels=native, all_native=whole)
         (group,) = (layout_for(shape, "float32") if reference else layout).groups
         self.pages = KvPages(
             group, pages=pages, page_tokens=page_tokens, heads=shape.kv_heads, scales={"k": scales.k, "v": scales.v}
@@ -75,8 +78,9 @@ class TorchRuntime:
         self.row_bytes = self.pages.heads * self.pages.head_dim * DTYPE_BYTES[self.pages.dtype]
         self.step: NativeStep | None = None
         """The whole step in native code; None where transformers' model runs, which is what the step must agree with."""
-        if kernels == "step" and native is not None and isinstance(self.attention, NativePagedAttention):
-            self.step = native_step(self._model, self.attention.pool, native, positions=pages * page_tokens, int8_inputs=False)
+        if whole and native is not None and isinstance(self.attention, NativePagedAttention):
+            positions = min(pages * page_tokens, max_seq_len or shape.max_positions)
+            self.step = native_step(self._model, self.attention.pool, native, positions=positions, int8_inputs=False)
         self._stages = NO_STAGES
 
     @property

@@ -1,6 +1,8 @@
 """Whether the page check may load: on a TensorRT-LLM that it knows, with arguments under which it sees every page.
 
-What it hooks is private to TensorRT-LLM. On a version that nobody has read it would guard nothing, and look as if it did.
+What it hooks is private to TensorRT-LLM. On another version it might guard nothing, and look as if it did. What is known of the
+known one was read in its own pages where they have it, and in sources of that time where they have not (``upstream.json`` says
+which): so every call is also compared with what is installed, and a step that was not checked ends the engine's readiness.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 from typer.testing import CliRunner
 
 from roundhouse.__main__ import app
@@ -39,21 +39,35 @@ def test_a_database_comes_to_be_and_says_what_it_is(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("database", "current"),
-        ("database", "upgrade"),
-        ("users", "list"),
-        ("users", "add", "ann"),
-        ("users", "password", "nobody"),
-        ("worker", "--check"),
-    ],
-    ids=" ".join,
-)
-def test_no_command_leaves_a_connection_open(database: Database, tmp_path: Path, words: tuple[str, ...]) -> None:
-    url = database.url.render_as_string(hide_password=False)
-    CliRunner().invoke(app, [*words, "--database", url, "--home", str(tmp_path)], input="a long password\n")
+COMMANDS = {
+    "database current": 0,
+    "database upgrade": 0,
+    "users list": 0,
+    "users add ann": 0,
+    "users password nobody": 1,
+    "worker --check": 1,
+}
+"""And what they end with on a database that has everything but accounts and workers."""
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["as it is", "of a newer version"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_leaves_a_connection_open(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, newer: bool
+) -> None:
+    opened: list[str] = []
+    closed: list[str] = []
+    made, close = Database.__init__, Database.close
+    monkeypatch.setattr(Database, "__init__", lambda self, url: opened.append(made(self, url) or "") or None)
+    monkeypatch.setattr(Database, "close", lambda self: closed.append(close(self) or ""))
+    if newer:
+        with database.writing() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    place = ["--database", database.url.render_as_string(hide_password=False), "--home", str(tmp_path)]
+    result = CliRunner().invoke(app, [*command.split(), *place], input="a long password\n")
+    says_so = command == "database current"
+    assert result.exit_code == (1 if newer and not says_so else COMMANDS[command]), result.output
+    assert len(opened) == len(closed) == 1
     gc.collect()  # whatever is open still would warn now, and a warning is a failure
 
 

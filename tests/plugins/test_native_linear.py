@@ -202,3 +202,12 @@ def test_the_library_itself_refuses_shapes_that_it_has_no_kernel_for(
     at = numbers.data_ptr()
     linear, product = Linear(at, at, kind, outputs, inputs, group), Product(at, None, None, at, 1, 1, int8)
     assert kernels.rh_linear(ctypes.byref(linear), ctypes.byref(product)) == BAD_GEOMETRY
+
+
+def test_groups_of_next_to_nothing_are_nothing(kernels: ctypes.CDLL) -> None:
+    case = random_case(7, "int4 by int8", 4, 32, 64, 32, extras=False)
+    clean = case.multiply(kernels, torch.float32)
+    case.x[2] = torch.tensor(1, dtype=torch.int16).view(torch.bfloat16)  # the smallest number above 0
+    got = case.multiply(kernels, torch.float32)
+    assert not got[2].any()
+    assert torch.equal(got[[0, 1, 3]], clean[[0, 1, 3]])

@@ -91,6 +91,6 @@ def measure(page: Page, engine: str, guard: str) -> str:
     page.get_by_label("Page guard").select_option(guard)
     page.get_by_role("button", name="Measure it").click(delay=PRESS_MS)
     expect(page.locator("#page-chip")).to_have_text("succeeded", timeout=BENCHMARK_S * 1000)
-    page.get_by_role("link", name="Open what was measured").click()
+    page.locator("#job-actions").get_by_role("link", name="Open what was measured").click()
     expect(page.get_by_role("heading", name="Reproduce")).to_be_visible()
     return page.url

@@ -235,6 +235,10 @@ def test_the_twin_is_called_as_upstream_is(monkeypatch: pytest.MonkeyPatch) -> N
             "tensorrt_llm.builder.build": builder.build,
             "tensorrt_llm.builder.Engine.__init__": builder.Engine,
             "tensorrt_llm.builder.Engine.save": builder.Engine.save,
+            "tensorrt_llm.logger.logger.set_level": import_module("tensorrt_llm.logger").logger.set_level,
+            "tensorrt_llm.models.modeling_utils.PretrainedConfig.from_json_file": import_module(
+                "tensorrt_llm.models.modeling_utils"
+            ).PretrainedConfig.from_json_file,
             "tensorrt_llm.models.modeling_utils.PretrainedModel.from_checkpoint": models.Model.from_checkpoint,
         }
         for name, call in calls.items():

@@ -20,7 +20,7 @@ from roundhouse.console.deployments.settings import DeploymentSecrets, Deploymen
 from roundhouse.console.deployments.telling import tell
 from roundhouse.console.deployments.unloading import ask_undeploy, forget, give_up
 from roundhouse.console.errors import ConflictError, ForbiddenError, NotFoundError
-from roundhouse.console.models import AuditEntry, Deployment, EngineReplica, Job, Worker
+from roundhouse.console.models import AuditEntry, Deployment, EngineRecord, EngineReplica, Job, Worker
 from roundhouse.errors import UsageError
 
 WANTED = DeploymentSettings(engine_id=ENGINE_ID, name="m")
@@ -67,6 +67,17 @@ def test_the_same_key_gives_the_same_deployment(ready: Database) -> None:
         ask_deploy(session, OPERATOR, WANTED.model_copy(update={"name": "n"}), NONE, SEALER, idempotency_key="k")
     with ready.reading() as session:
         assert len(session.scalars(select(Deployment)).all()) == 1
+
+
+@pytest.mark.parametrize("target", ["tensorrt", "trtllm-pytorch"])
+def test_engines_that_another_server_serves_are_refused_with_what_to_do(ready: Database, target: str) -> None:
+    with ready.writing() as session:
+        session.execute(update(EngineRecord).values(target=target))
+    with pytest.raises(ConflictError, match=f"is for {target}, and only engines for torch are served") as refused:
+        deploy(ready)
+    assert "roundhouse export" in (refused.value.hint or "")
+    with ready.reading() as session:
+        assert session.scalars(select(Deployment)).all() == []
 
 
 def test_what_cannot_be_is_refused(ready: Database) -> None:

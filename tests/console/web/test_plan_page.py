@@ -61,6 +61,13 @@ def test_a_refused_plan_has_its_reasons_and_ways_out(viewer: Browser) -> None:
         assert "Refused" not in said(viewer.get(html.unescape(way)).text)
 
 
+def test_a_legal_plan_that_nothing_is_built_from_says_why_and_is_not_green(viewer: Browser) -> None:
+    page = viewer.get("/plan?model=shape%3Aqwen3-30b-a3b&target=tensorrt&device=H200-SXM").text
+    assert "Legal, not built by this version" in said(page)
+    assert "Qwen3MoeForCausalLM is not made into engines" in said(page)
+    assert "notice-good verdict" not in page
+
+
 def test_wrong_values_are_told_beside_their_fields_and_the_rest_stays(viewer: Browser) -> None:
     page = viewer.get("/plan?model=shape%3Aqwen3-8b&page_tokens=x&price=-1&tensor_parallel=2")
     assert page.status_code == 422

@@ -37,7 +37,7 @@ class Stepper:
 
     def __init__(self, engine: Engine, kernels: ctypes.CDLL, *, kv: Any = "bf16", int8: bool = False) -> None:
         shape = engine.manifest.plan.shape
-        self.model = load_model(engine.checkpoint, dtype=torch.bfloat16, kernels=kernels)
+        self.model = load_model(engine.checkpoint, dtype=torch.bfloat16, kernels=kernels, all_native=True)
         (group,) = layout_for(shape, kv).groups
         self.pages = KvPages(group, pages=PAGES, page_tokens=PAGE_TOKENS, heads=shape.kv_heads, scales={})
         pool = NativePagedAttention(self.pages, kernels).pool
