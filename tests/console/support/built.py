@@ -18,9 +18,14 @@ ID = "0123456789abcdef"
 
 
 def manifest_of(engine_id: str = ID, name: str = "tiny", *, shape: str = "qwen3-8b", **changes: Any) -> Manifest:
-    """A manifest; recipe keys are ``weights``, ``kv_cache`` and ``guard``, the rest are the manifest's own fields."""
+    """A manifest; recipe keys are ``weights``, ``kv_cache``, ``guard`` and ``target``, the rest are the manifest's own fields.
+
+    The plan is one for a GPU, whose numbers are large; left out, the target is the one that workers serve.
+    """
+    target = changes.pop("target", "torch")
     keys = {key: changes.pop(key) for key in ("weights", "kv_cache", "guard") if key in changes}
     plan = plan_of_shape(shape, "h200", name=name, **keys)
+    plan = plan.model_copy(update={"recipe": plan.recipe.model_copy(update={"target": target})})
     scales = (
         {"state": "calibrated", "k": (0.5, 0.25), "v": (0.125, 0.0625)}
         if plan.recipe.kv_cache == "fp8"
