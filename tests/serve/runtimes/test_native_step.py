@@ -240,9 +240,7 @@ def test_an_engine_runs_it_where_it_is_asked_for(build_engine: Any, kernels: cty
     assert create_loop(engine, settings(precision="reference").model_copy(update={"kernels": "step"}))._runtime.step is None
 
 
-def test_the_choice_is_none_where_there_are_no_kernels(
-    build_engine: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_it_is_refused_where_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(SetupError, match="no such command"):
         find_kernels("step", tmp_path)
